@@ -203,7 +203,11 @@ class Run:
         from rich.progress import track
 
         yield from track(
-            items, description=description, total=total, console=Console(stderr=True), transient=True
+            items,
+            description=description,
+            total=total,
+            console=Console(stderr=True),
+            transient=True,
         )
 
     def result(self) -> dict[str, object]:
@@ -244,7 +248,7 @@ class Run:
         for name in names:
             if (staging / name).exists():
                 self._make((self.out / name).parent)
-                os.replace(staging / name, self.out / name)
+                (staging / name).replace(self.out / name)
         if self.common.json:
             print(json.dumps(record, allow_nan=False))
         else:

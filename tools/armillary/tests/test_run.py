@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armillary import InputError
+from armillary.method import Method, Paper
+from armillary.run import Common, Run, format_table, peak_memory_mib, versions
+
+CARD = Method("armillary", "t", Paper("T", (), "V", 2026), "m:demo", "m:CLAIMS")
+
+
+def test_tables_line_up_and_hide_nothing() -> None:
+    rows = [{"name": "a\nb", "value": 1.23456, "ok": True}, {"name": "c", "value": None}]
+    assert format_table(rows).splitlines() == [
+        "name  value  ok",
+        "a b   1.235  yes",
+        "c         -    -",
+    ]
+    assert format_table([]) == "(no rows)"
+
+
+def test_versions_name_what_the_package_needs() -> None:
+    found = versions("armillary")
+    assert found["numpy"] == np.__version__
+    assert {"python", "armillary", "cyclopts"} <= set(found)
+
+
+def test_peak_memory_is_in_mib() -> None:
+    block = np.ones(2**26)  # 512 MiB
+    assert peak_memory_mib() > block.nbytes / 2**20
+    assert peak_memory_mib() < 2**14
+
+
+def test_staged_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "o"
+    with pytest.raises(ZeroDivisionError), Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
+        run.path("a.txt").write_text("a")
+        raise ZeroDivisionError
+    assert not (tmp_path / "deep").exists()
+    with Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
+        run.path("a.txt").write_text("a")
+        assert not (out / "a.txt").exists()
+    assert sorted(p.name for p in out.iterdir()) == ["a.txt", "result.json"]
+
+
+def test_direct_outputs_outlive_a_failure(tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    with pytest.raises(ZeroDivisionError), Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
+        run.directly = True
+        run.path("a.txt").write_text("a")
+        raise ZeroDivisionError
+    assert [p.name for p in out.iterdir()] == ["a.txt"]
+
+
+def test_figures_become_artefacts_with_their_caption(tmp_path: Path) -> None:
+    from armillary.figures import new
+
+    with Run(CARD, "v", Common(out=tmp_path, quiet=True), {}) as run:
+        figure, axes = new()
+        axes.plot([0, 1], [0, 1])
+        run.figure(figure, "line", "A line.")
+    assert run.artefacts == {"line.svg": "A line.", "line.png": "A line."}
+    assert (tmp_path / "line.png").exists()
+
+
+def test_progress_passes_items_on(tmp_path: Path) -> None:
+    with Run(CARD, "v", Common(out=tmp_path), {}) as run:
+        assert list(run.progress(range(3), description="x")) == [0, 1, 2]
+
+
+def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"gone\.csv"),
+        Run(CARD, "v", Common(out=tmp_path / "o", quiet=True), {}) as run,
+    ):
+        run.input(tmp_path / "gone.csv")
