@@ -8,6 +8,7 @@ Packages are found by their folders, so a new one needs no edit here. `tests`, `
 import functools
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -44,7 +45,7 @@ def pip_setting(name: str) -> str:
     if told:
         return told
     asked = [sys.executable, "-m", "pip", "config", "get", f"global.{name}"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(asked, capture_output=True, text=True).stdout.strip()
 
 
 def follow_pip() -> None:
@@ -92,8 +93,13 @@ def install(session: nox.Session, *what: str) -> None:
 
 def install_all(session: nox.Session, *extra: str) -> None:
     """Install the core and every package as editable, with all that their tests need."""
-    tests = {need: None for folder in DISTRIBUTIONS.values() for need in group(folder, "test")}
-    install(session, *editable(DISTRIBUTIONS.values()), *tests, *extra)
+    install(session, *editable(DISTRIBUTIONS.values()), *test_needs(), *extra)
+
+
+def test_needs() -> list[str]:
+    """What the tests of the core, of all packages and of the repository need."""
+    folders = [*DISTRIBUTIONS.values(), ROOT]
+    return list(dict.fromkeys(need for folder in folders for need in group(folder, "test")))
 
 
 def chosen(session: nox.Session) -> tuple[list[str], list[str]]:
@@ -162,37 +168,41 @@ def isolated(session: nox.Session, package: str) -> None:
 
 @nox.session(venv_backend="none")
 def changed(session: nox.Session) -> None:
-    """Run `isolated` for what differs from a git reference: `nox -s changed -- origin/main`."""
-    if len(session.posargs) != 1:
-        session.error("name the reference to compare with: nox -s changed -- origin/main")
-    for package in touched(session.posargs[0]):
-        session.log(f"changed: {package}")
-        session.notify(f"isolated({package})")
+    """Run `isolated` for what differs from a git reference: `nox -s changed -- origin/main`.
+
+    Without a reference everything counts as changed. `--json` only prints the names.
+    """
+    references = [word for word in session.posargs if word != "--json"]
+    names = touched(references[0]) if references else list(DISTRIBUTIONS)
+    if "--json" in session.posargs:
+        print(json.dumps(names))
+        return
+    session.log(f"changed: {', '.join(names) or 'no distribution'}")
+    for name in names:
+        session.notify(f"isolated({name})")
 
 
-@functools.cache
 def git(*arguments: str) -> list[str]:
     """The lines that git prints; none when it fails."""
-    asked = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    asked = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     return asked.stdout.splitlines() if asked.returncode == 0 else []
 
 
 def touched(reference: str) -> list[str]:
     """The distributions whose files differ, in the work tree, from where `reference` forked off.
 
-    Anything that is neither in a package nor a text for people touches all, and so does a
-    reference that shares no history with us (a shallow clone).
+    A file that is neither in a package nor a text for people touches all. So does a reference
+    with which we share no history (a shallow clone); one that git does not know is an error.
     """
+    if not git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}"):
+        raise SystemExit(f"git knows no commit {reference!r}")
     base = git("merge-base", reference, "HEAD")
     if not base:
         return list(DISTRIBUTIONS)
     files = git("diff", "--name-only", "--no-renames", *base)
-    files = [*files, *git("ls-files", "--others", "--exclude-standard")]
-    if any(
-        not file.startswith(("packages/", "docs/")) and not file.endswith(".md") for file in files
-    ):
+    files += git("ls-files", "--others", "--exclude-standard")
+    texts = ("packages/", "docs/")
+    if not all(file.startswith(texts) or file.endswith(".md") for file in files):
         return list(DISTRIBUTIONS)
     folders = {Path(file).parts[1] for file in files if file.startswith("packages/")}
     return [name for name in PACKAGES if name in folders]
@@ -225,7 +235,7 @@ def bench(session: nox.Session) -> None:
         folder = PACKAGES[name]
         wanted = nox.project.load_toml(folder / "pyproject.toml")["project"]
         extra = "[bench]" if "bench" in wanted.get("optional-dependencies", {}) else ""
-        needs = [*group(folder, "test"), "pytest-benchmark"]
+        needs = [*group(folder, "test"), *group(ROOT, "bench")]
         install(session, *editable([*CORE.values(), Path(f"{folder}{extra}")]), *needs)
         session.run("pytest", str(folder / "benchmarks"), *rest)
 
@@ -252,9 +262,11 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def wheels(session: nox.Session) -> None:
-    """Build every distribution into dist/, the sdist and the wheel made from it."""
+    """Build distributions, all or those named, into dist/: the sdist, and the wheel from it."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
-    for name in DISTRIBUTIONS:
+    for name in session.posargs or DISTRIBUTIONS:
+        if name not in DISTRIBUTIONS:
+            session.error(f"no distribution {name!r}: expected one of {', '.join(DISTRIBUTIONS)}")
         session.log(f"built {built(session, name)}")
 
 
@@ -297,8 +309,7 @@ def build(name: str) -> None:
 def dev(session: nox.Session) -> None:
     """Install everything as editable, with the tools, into .venv, for an editor or a shell."""
     follow_pip()
-    needs = [need for folder in DISTRIBUTIONS.values() for need in group(folder, "test")]
-    what = [*editable(DISTRIBUTIONS.values()), *needs, *group(ROOT, "dev"), "pytest-benchmark"]
+    what = [*editable(DISTRIBUTIONS.values()), *test_needs(), *group(ROOT, "dev")]
     uv = [sys.executable, "-m", "uv"]
     if not (ROOT / ".venv").exists():
         session.run(*uv, "venv", str(ROOT / ".venv"), external=True)
@@ -306,7 +317,11 @@ def dev(session: nox.Session) -> None:
     session.run(*uv, "pip", "install", *into, *what, external=True)
 
 
-@nox.session(venv_backend="none")
+@nox.session(reuse_venv=True)
 def new(session: nox.Session) -> None:
     """Begin a package from the template: `nox -s new -- some-name`."""
-    session.run(sys.executable, "tools/new_package.py", *session.posargs, external=True)
+    install(session, *group(ROOT, "lint"))
+    session.run("python", "tools/new_package.py", *session.posargs)
+    # the length of a name decides where lines break and how imports are sorted
+    session.run("ruff", "check", "--quiet", "--fix", "packages", silent=True)
+    session.run("ruff", "format", "--quiet", "packages")
