@@ -11,16 +11,16 @@ everywhere; what a reader or a search must find stands in the caption, not in th
 # matplotlib's own stubs leave the types of many keyword arguments open:
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, overload
 
-import matplotlib
 import numpy as np
 from cycler import cycler
 from jaxtyping import Real, Shaped
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -42,6 +42,7 @@ COLORS = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINESTYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
 
+_DENSE = 25  # points on a line, above which not each gets its marker
 _INK = "#333333"
 _STYLE: dict[str, Any] = {
     "font.size": 10.5,
@@ -54,14 +55,13 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.grid.axis": "y",
     "axes.axisbelow": True,
     "axes.xmargin": 0.03,
     "axes.prop_cycle": cycler(color=COLORS)
     + cycler(linestyle=LINESTYLES)
     + cycler(marker=MARKERS)
-    # Markers at even distances: on a dense curve they name the line instead of covering it.
-    + cycler(linewidth=[1.8] * len(COLORS), markersize=[5.5] * len(COLORS))
-    + cycler(markevery=[(0.02 * i, 0.1) for i in range(len(COLORS))]),
+    + cycler(linewidth=[1.8] * len(COLORS), markersize=[5.5] * len(COLORS)),
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.8,
     "xtick.color": "#8a8a8a",
@@ -71,7 +71,8 @@ _STYLE: dict[str, Any] = {
     "xtick.labelsize": 9.5,
     "ytick.labelsize": 9.5,
     "text.color": _INK,
-    "legend.frameon": False,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.85,
     "legend.fontsize": 9.5,
     "legend.handlelength": 2.6,  # long enough to show the dash
     "svg.fonttype": "path",
@@ -149,27 +150,23 @@ def band(
             found=f"low {lower[at]:.4g} above high {upper[at]:.4g}",
             expected="the ends of an interval",
         )
-    look = {} if color is None else {"color": color}
-    (line,) = ax.plot(np.asarray(x), np.asarray(mid, float), label=label, **look)
-    shade = line.get_color()
-    ax.fill_between(np.asarray(x), lower, upper, color=shade, alpha=0.18, linewidth=0)
-    for end in (lower, upper):  # thin edges keep bands that overlap apart in grey
-        ax.plot(
-            np.asarray(x),
-            end,
-            color=shade,
-            alpha=0.55,
-            linewidth=0.7,
-            linestyle=line.get_linestyle(),
-            marker="",
-            markevery=None,
-            markersize=0,
-            label="_",
-        )
+    (line,) = ax.plot(np.asarray(x), np.asarray(mid, float), label=label)
+    if color is not None:
+        line.set_color(color)
+    ax.fill_between(
+        np.asarray(x),
+        lower,
+        upper,
+        color=line.get_color(),
+        alpha=0.2,
+        linewidth=0.8,  # a thin edge keeps bands that overlap apart in grey
+    )
 
 
 def label_axes(ax: Axes, x: str, y: str, title: str = "") -> None:
     """Name the axes, with their units, and add a legend where anything carries a label.
+
+    A legend of more than four names stands beside the panel, where it hides nothing.
 
     Parameters
     ----------
@@ -185,7 +182,10 @@ def label_axes(ax: Axes, x: str, y: str, title: str = "") -> None:
         ax.set_ylabel(y)
         if title:
             ax.set_title(title)
-        if ax.get_legend_handles_labels()[1]:
+        names = ax.get_legend_handles_labels()[1]
+        if len(names) > 4:
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        elif names:
             ax.legend()
 
 
@@ -209,6 +209,7 @@ def save(figure: Figure, stem: str | Path) -> list[Path]:
         "png": {"Software": None},
         "svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     }
+    _thin_markers(figure)
     drawn: dict[str, bytes] = {}
     with _style():
         for kind, blank in metadata.items():
@@ -224,9 +225,16 @@ def save(figure: Figure, stem: str | Path) -> list[Path]:
     return paths
 
 
-@contextmanager
-def _style() -> Iterator[None]:
+def _thin_markers(figure: Figure) -> None:
+    # On a dense curve the markers would cover it; at even distances, each line starting a little
+    # further on, they name it. Points that no line joins are data and all stay.
+    for ax in figure.axes:
+        for number, line in enumerate(ax.lines):
+            joined = line.get_linestyle() not in ("None", "none", "", " ")
+            if joined and line.get_markevery() is None and np.size(line.get_xdata()) > _DENSE:
+                line.set_markevery((0.015 * number, 0.1))
+
+
+def _style() -> AbstractContextManager[None]:
     # Artists read the style when they are made, so it is set around the making, then put back.
-    with matplotlib.rc_context():
-        matplotlib.rcParams.update({**matplotlib.rcParamsDefault, "backend": "agg", **_STYLE})
-        yield
+    return style.context(_STYLE, after_reset=True)
