@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+TABLE = re.compile(r"^\| package \|.*\n\|[ |-]+\|\n", re.MULTILINE)
 ROW = re.compile(r"^\| \[`([a-z0-9-]+)`\]\(packages/\1\) \|.*\|$", re.MULTILINE)
 
 
@@ -49,15 +50,20 @@ def render(name: str, packages: Path, root: Path = ROOT) -> Path:
 
 
 def with_row(readme: str, name: str) -> str:
-    """The root README with a row for `name` in its table of packages, in alphabetical order."""
-    rows = list(ROW.finditer(readme))
-    row = f"| [`{name}`](packages/{name}) | what it does, in one line |"
-    later = next((found for found in rows if found[1] > name), None)
-    if later is not None:
-        return readme[: later.start()] + row + "\n" + readme[later.start() :]
-    if not rows:
+    """The root README with a row for `name` in its table of packages, in alphabetical order.
+
+    Raises
+    ------
+    ValueError
+        If it has no such table.
+    """
+    table = TABLE.search(readme)
+    if table is None:
         raise ValueError("README.md: no table of packages")
-    return readme[: rows[-1].end()] + "\n" + row + readme[rows[-1].end() :]
+    earlier = [row.end() + 1 for row in ROW.finditer(readme) if row[1] < name]
+    place = max([table.end(), *earlier])
+    row = f"| [`{name}`](packages/{name}) | what it does, in one line |\n"
+    return readme[:place] + row + readme[place:]
 
 
 def main(arguments: list[str]) -> int:
