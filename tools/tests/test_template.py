@@ -84,7 +84,8 @@ def test_a_new_package_passes_its_own_tests(rendered, tmp_path):
     python = away / "bin" / "python"
     run(sys.executable, "-m", "venv", "--without-pip", away, cwd=tmp_path)
     (site,) = away.glob("lib/python*/site-packages")
-    (site / "beside.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    beside = sysconfig.get_path("purelib")  # addsitedir: the core may be an editable in there
+    (site / "beside.pth").write_text(f"import site; site.addsitedir({beside!r})\n")
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", cwd=rendered)
     (wheel,) = (rendered / "dist").glob("*.whl")
     uv = [sys.executable, "-m", "uv", "pip", "install", "--offline", "--no-deps"]

@@ -24,8 +24,8 @@ DATA = (".jsonl", ".csv", ".svg", ".json")
 def test_every_folder_under_packages_is_a_package(root):
     strays = [
         folder.name
-        for folder in (root / "packages").iterdir()
-        if folder.is_dir() and not (folder / "pyproject.toml").is_file()
+        for folder in root.glob("packages/*/")
+        if not (folder / "pyproject.toml").is_file()
     ]
     assert strays == []
 
