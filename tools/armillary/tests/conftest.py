@@ -24,12 +24,16 @@ METHOD = Method(
     paper=Paper("Toys", ("A. Child",), "Journal of Play", 2026),
     demo="toy:show",
     claims="toy:CLAIMS",
-    verbs=(Verb("work", "toy:work", "Do some work."), Verb("broken", "no_such_module:f", "Broken.")),
+    verbs=(
+        Verb("work", "toy:work", "Do some work."),
+        Verb("broken", "no_such_module:f", "Broken."),
+    ),
     extras={"none": ("no_such_module",), "np": ("numpy",)},
 )
 
 def work(
-    file: Path, /, *, mode: str = "fine", size: Annotated[int, Parameter(name=["--size", "-n"])] = 3,
+    file: Path, /, *, mode: str = "fine",
+    size: Annotated[int, Parameter(name=["--size", "-n"])] = 3,
     common: CommonOptions = Common(),
 ) -> int | None:
     """Do some work.

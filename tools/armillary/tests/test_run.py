@@ -15,7 +15,7 @@ def test_tables_line_up_and_hide_nothing() -> None:
     assert format_table(rows).splitlines() == [
         "name  value  ok",
         "a b   1.235  yes",
-        "c         -    -",
+        "c         -  -",
     ]
     assert format_table([]) == "(no rows)"
 

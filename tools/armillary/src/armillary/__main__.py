@@ -113,9 +113,7 @@ def gallery(*folders: Path, out: Path = Path("armillary-out")) -> None:
     out
         Where to write index.html.
     """
-    found = [
-        result.parent for folder in folders for result in sorted(folder.rglob("result.json"))
-    ]
+    found = [result.parent for folder in folders for result in sorted(folder.rglob("result.json"))]
     if not found:
         raise InputError(
             "gallery",
@@ -147,7 +145,7 @@ def doctor(*, json_: bool = False) -> int:
             method = entry.load()
             if not isinstance(method, Method):
                 raise TypeError(f"{entry.value} is not an armillary Method")
-        except Exception as error:  # whatever a broken installation raises is the finding
+        except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
             check(entry.name, f"{type(error).__name__}: {error}", wrong=True)
             continue
         script = _script(method.dist)

@@ -75,9 +75,7 @@ def run_app(
     # Parsing itself may have failed, so these two are looked for in the arguments as they came.
     debug, as_json = "--debug" in tokens, "--json" in tokens
     try:
-        status = app(
-            tokens, exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        status = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
         return status if isinstance(status, int) else _DONE
     except BrokenPipeError:
@@ -85,22 +83,29 @@ def run_app(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _DONE
     except KeyboardInterrupt:
-        status, kind, line = _INTERRUPTED, "interrupted", "interrupted"
-    except (CycloptsError, ArmillaryError) as error:
-        status, kind = _BAD, type(error).__name__
-        line = "error: " + " ".join(str(error).split())
-    except Exception as error:
-        status, kind = _FAULT, type(error).__name__
-        line = (
-            f"error: a fault in {who}: {kind}: {' '.join(str(error).split())}"
-            + ("" if debug else " (please report it with the output of --debug)")
-        )
-    if debug and status != _INTERRUPTED:
-        traceback.print_exc()
-    print(line, file=sys.stderr)
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except (CycloptsError, ArmillaryError) as caught:
+        error, status, line = caught, _BAD, _one_line(caught)
+    except Exception as caught:  # noqa: BLE001 - a fault of ours must not look like status 1
+        error, status = caught, _FAULT
+        line = f"a fault in {who}: {type(caught).__name__}: {_one_line(caught)}"
+        if not debug:
+            line += " (please report it with the output of --debug)"
+    if debug:
+        traceback.print_exception(error)
+    print(f"error: {line}", file=sys.stderr)
     if as_json:
-        print(json.dumps(fault(kind, line.removeprefix("error: "))))
+        print(json.dumps(fault(type(error).__name__, line)))
     return status
+
+
+def _one_line(error: Exception) -> str:
+    try:
+        return " ".join(str(error).split())
+    except Exception as failed:  # noqa: BLE001
+        # To name the verbs of its "did you mean", cyclopts imports them all, and one may be broken.
+        return f"{type(error).__name__}, and then {type(failed).__name__}: {failed}; see --help"
 
 
 def load(reference: str) -> Any:
@@ -153,13 +158,15 @@ def _app(method: Method) -> App:
     @app.command
     def info(*, common: CommonOptions = Common()) -> None:
         """Show the version, the paper and how to cite it, the extras present, the devices."""
+        record = _info(method)
         if common.json:
-            print(json.dumps(_info(method)))
-        else:
-            for name, value in _info(method).items():
-                print(f"{name + ':':12}{value}" if not isinstance(value, dict) else f"{name}:")
-                for key, entry in value.items() if isinstance(value, dict) else ():
-                    print(f"  {key + ':':24}{entry}")
+            print(json.dumps(record))
+            return
+        extras: dict[str, str] = record.pop("extras")
+        for name, value in record.items():
+            print(f"{name + ':':12}{value}")
+        for extra, state in extras.items():
+            print(f"{'[' + extra + ']:':12}{state}")
 
     return app
 

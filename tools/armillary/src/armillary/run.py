@@ -309,9 +309,7 @@ def format_table(rows: Sequence[Mapping[str, object]]) -> str:
         return "(no rows)"
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    numeric = [
-        all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
-    ]
+    numeric = [all(_is_number(row.get(column)) for row in rows) for column in columns]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     lines = [
         "  ".join(
@@ -344,6 +342,10 @@ def versions(dist: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _cell(value: object) -> str:
