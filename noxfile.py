@@ -35,6 +35,9 @@ PEERS = [name for name, folder in PACKAGES.items() if (folder / "peers").is_dir(
 PYTEST = ("pytest", "-p", "armillary.testing", "--import-mode=importlib", "--strict-markers", "-ra")
 NOT_SLOW = ("-m", "not slow")
 
+# uv leaves modules uncompiled, and the tests start many commands: let the first one keep its work
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 # How things are installed -------------------------------------------------------------------
 
