@@ -2,8 +2,8 @@
 
 Colours are those of Okabe and Ito, told apart by the colour-blind; every line also has its own
 dash and marker, so that a grey print still says which is which. Uncertainty is drawn as a band.
-Figures are plain `matplotlib.figure.Figure` objects: pyplot and its global state are never
-touched, and neither the user's matplotlibrc nor a notebook's style changes what is drawn.
+Figures are plain `matplotlib.figure.Figure` objects: pyplot is never loaded, and the style of a
+caller's own figures is left as it was.
 
 Letters are saved as outlines. The SVG then needs no font where it is shown and looks the same
 everywhere; what a reader or a search must find stands in the caption, not in the picture.
@@ -62,6 +62,8 @@ _STYLE: dict[str, Any] = {
     + cycler(linestyle=LINESTYLES)
     + cycler(marker=MARKERS)
     + cycler(linewidth=[1.8] * len(COLORS), markersize=[5.5] * len(COLORS)),
+    "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.08,
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.8,
     "xtick.color": "#8a8a8a",
