@@ -103,10 +103,10 @@ def aligned(values: Sequence[object]) -> list[str]:
     sizes = [abs(value) for value in values if _finite(value) and value]
     if all(float(size).is_integer() for size in sizes):
         return [show(value) for value in values]
-    if min(sizes) < 1e-4 or max(sizes) >= 1e5 or max(sizes) / min(sizes) > 1e5:
+    if min(sizes) < 1e-4 or max(sizes) >= 1e5 or max(sizes) > 1e3 * min(sizes):
         return [show(value) for value in values]
-    # Four digits of the largest, but two of the smallest.
-    least = (3 - math.floor(math.log10(max(sizes))), 1 - math.floor(math.log10(min(sizes))), 0)
+    # Four digits of the largest, but three of the smallest.
+    least = (3 - math.floor(math.log10(max(sizes))), 2 - math.floor(math.log10(min(sizes))), 0)
     decimals = max(least)
     while decimals and all(round(s, decimals - 1) == round(s, decimals) for s in sizes):
         decimals -= 1
@@ -149,7 +149,7 @@ def _number(value: object) -> TypeGuard[int | float]:
 
 
 def _finite(value: object) -> TypeGuard[int | float]:
-    return _number(value) and math.isfinite(value)
+    return _number(value) and abs(value) < 1e300  # whole numbers may be larger than any float
 
 
 def _float(value: float) -> str:

@@ -8,6 +8,7 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -18,26 +19,37 @@ __all__ = ["Record", "check", "embedded", "items", "load", "metrics", "pictures"
 
 Record = Mapping[str, Any]
 
-_NUMBER = int | float | None
-_FIELDS: dict[str, Any] = {
-    "package": str,
-    "version": str,
-    "command": str,
-    "params": Mapping,
-    "seed": int | None,
-    "versions": Mapping,
-    "inputs": list,
-    "metrics": Mapping,
-    "warnings": list,
-    "artefacts": list,
-    "elapsed_s": _NUMBER,
-    "peak_memory_mib": _NUMBER,
+Shape = Any  # of JSON: see _SHAPE
+
+_ANY: Shape = {}
+_NUMBER: Shape = int | float | None
+_CHECK: Shape = {
+    "name": str,
+    **dict.fromkeys(("value", "low", "high", "at_least", "at_most"), _NUMBER),
+    "verdict": str,
+    "note?": str,
 }
-_ITEMS: dict[str, dict[str, Any]] = {
-    "inputs": {"name": str, "sha256": str},
-    "artefacts": {"name": str},
-    "tables": {"rows": list},
-    "claims": {"id": str, "says": str, "expected": str, "verdict": str},
+_CLAIM: Shape = {
+    **dict.fromkeys(("id", "says", "expected", "verdict"), str),
+    "checks": [_CHECK],
+    "rows": [_ANY],
+    "notes": list,
+    **dict.fromkeys(("scope?", "why?"), str),
+    "promised?": bool,
+    "seconds?": _NUMBER,
+}
+# As far as a page rests on it: a name with a question mark may be absent, a dict stands for an
+# object with these fields and any others, a list of one shape for an array of such.
+_SHAPE: Shape = {
+    **dict.fromkeys(("package", "version", "command"), str),
+    **dict.fromkeys(("params", "versions", "metrics"), _ANY),
+    "seed": int | None,
+    "inputs": [{"name": str, "sha256": str}],
+    "warnings": list,
+    "artefacts": [{"name": str, "caption?": str}],
+    "tables?": [{"title?": str, "rows": [_ANY]}],
+    "claims?": [_CLAIM],
+    **dict.fromkeys(("elapsed_s", "peak_memory_mib"), _NUMBER),
 }
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}  # in the order of preference
 _VERDICT_COUNTS = ("holds", "does_not_hold", "undecided", "not_measured")
@@ -64,15 +76,11 @@ def load(path: Path) -> Record:
 
 def check(result: object, where: str) -> None:
     """Refuse what is not a record of the schema, as far as a page rests on it."""
-    record = _fields(result, {}, where, "result")
-    if record.get("schema") != SCHEMA:
-        raise InputError("schema", where=where, found=repr(record.get("schema")), expected=SCHEMA)
-    _fields(record, _FIELDS, where, "result")
-    for name, fields in _ITEMS.items():
-        for item in _objects(record, name, where):
-            _fields(item, fields, where, name)
-            for inner in ("rows", "checks"):
-                _objects(item, inner, where)
+    _match(result, {}, where, "result")
+    name = cast(Record, result).get("schema")
+    if name != SCHEMA:
+        raise InputError("schema", where=where, found=repr(name)[:40], expected=SCHEMA)
+    _match(result, _SHAPE, where, "result")
 
 
 def items(result: Record, name: str) -> list[Record]:
@@ -118,25 +126,30 @@ def pictures(result: Record) -> dict[str, str]:
 def embedded(folder: Path, stem: str) -> str | None:
     """The figure as a ``data:`` address, the SVG before the PNG; None where there is neither."""
     for suffix, kind in _IMAGES.items():
-        path = (folder / f"{stem}{suffix}").resolve()
-        if path.is_relative_to(folder.resolve()) and path.is_file():
-            return f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
+        with suppress(OSError, ValueError):  # a name that no file can have, a file without access
+            path = (folder / f"{stem}{suffix}").resolve()
+            if path.is_relative_to(folder.resolve()) and path.is_file():
+                return f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
     return None
 
 
-def _objects(record: dict[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    values = record.get(name, [])
-    if not isinstance(values, list):
-        raise InputError(name, where=where, found=repr(values)[:40], expected="a JSON array")
-    return [_fields(value, {}, where, name) for value in cast(list[object], values)]
-
-
-def _fields(value: object, fields: Mapping[str, Any], where: str, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(name, where=where, found=repr(value)[:40], expected="a JSON object")
-    record = cast(dict[str, Any], value)
-    for key, kind in fields.items():
-        if key not in record or not isinstance(record[key], kind):
-            found = repr(record[key])[:40] if key in record else "nothing"
-            raise InputError(f"{name}.{key}", where=where, found=found, expected=f"as in {SCHEMA}")
-    return record
+def _match(value: Any, shape: Shape, where: str, name: str) -> None:
+    if isinstance(shape, dict):
+        kind, what = dict, "an object"
+    elif isinstance(shape, list):
+        kind, what = list, "an array"
+    else:
+        kind, what = shape, f"as in {SCHEMA}"
+    if not isinstance(value, kind):
+        raise InputError(name, where=where, found=repr(value)[:40], expected=what)
+    if isinstance(shape, dict):
+        record = cast(Record, value)
+        for key, inner in cast(dict[str, Shape], shape).items():
+            field = key.removesuffix("?")
+            if field in record:
+                _match(record[field], inner, where, field)
+            elif field == key:
+                raise InputError(name, where=where, found="none", expected=f"a field {field!r}")
+    elif isinstance(shape, list):
+        for item in cast(list[Any], value):
+            _match(item, shape[0], where, name)

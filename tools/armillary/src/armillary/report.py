@@ -6,6 +6,7 @@ user's file is escaped (see `_page`), so it is shown, never run.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
@@ -148,30 +149,33 @@ def _claim(claim: Record) -> Markup:
     if claim.get("why"):
         parts.append(tag("p", "Not measured: ", claim["why"]))
     if checks := items(claim, "checks"):
-        parts.append(table([_check_row(check) for check in checks], ""))
+        alone = len(checks) == 1
+        parts.append(table([_check_row(check, alone=alone) for check in checks], ""))
     if claim.get("notes"):
         parts.append(tag("ul", *(tag("li", note) for note in claim["notes"])))
     if rows := items(claim, "rows"):
         summary = tag("summary", f"The numbers behind it ({_count(len(rows), 'row')})")
         parts.append(tag("details", summary, table(rows, "")))
     closing = [] if claim.get("promised", True) else ["not promised by the package"]
-    if claim.get("seconds") is not None:
-        closing.append(_duration(claim["seconds"]))
+    if claim.get("seconds"):
+        closing.append(f"measured in {_duration(claim['seconds'])}")
     if closing:
         parts.append(tag("p", " · ".join(closing), class_="quiet"))
     return tag("article", *parts, class_="claim")
 
 
-def _check_row(check: Record) -> dict[str, object]:
+def _check_row(check: Record, *, alone: bool) -> dict[str, object]:
     name, note = check.get("name"), check.get("note")
-    low, high = check.get("low"), check.get("high")
-    return {
+    low, high, value = (check.get(key) for key in ("low", "high", "value"))
+    interval = "" if low == high == value else f" [{show(low)}, {show(high)}]"
+    row: dict[str, object] = {
         "check": join([name, tag("div", note, class_="quiet")]) if note else name,
-        "measured": show(check.get("value")),
-        "interval": "" if low == high else f"{show(low)} to {show(high)}",
+        "measured": show(value) + interval,
         "allowed": _allowed(check.get("at_least"), check.get("at_most")),
-        "verdict": _verdict(str(check.get("verdict"))),
     }
+    if not alone:  # a single check's verdict is the claim's, which stands above
+        row["verdict"] = _verdict(str(check.get("verdict")))
+    return row
 
 
 def _allowed(least: float | None, most: float | None) -> str:
@@ -185,6 +189,11 @@ def _allowed(least: float | None, most: float | None) -> str:
 def _record(result: Record) -> Markup:
     """How the result came about, verbatim, so that it can be done again."""
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    files = [
+        tag("a", file["name"], href=f"./{quote(file['name'], errors='replace')}")
+        for file in items(result, "artefacts")
+        if file["name"] != "report.html"  # this page
+    ]
     memory = f"{show(result['peak_memory_mib'])} MiB of memory"
     lines: dict[str, list[object]] = {
         "command": [tag("code", f"{result['package']} {result['command']}")],
@@ -197,10 +206,7 @@ def _record(result: Record) -> Markup:
             join([file["name"], tag("br"), tag("code", f"sha256 {file['sha256']}")])
             for file in items(result, "inputs")
         ],
-        "files": [
-            tag("a", file["name"], href=f"./{quote(file['name'], errors='replace')}")
-            for file in items(result, "artefacts")
-        ],
+        "files": [join(files, " · ")] if files else [],
         "versions": [versions] if versions else [],
         "took": [f"{_duration(result['elapsed_s'])}, {memory}"],
     }
@@ -246,8 +252,8 @@ def _section(title: str, *parts: Markup) -> Markup:
 
 def _verdict(verdict: str, count: int | None = None) -> Markup:
     sign, kind = _VERDICTS.get(verdict, ("–", "unmeasured"))
-    words = verdict if count is None else f"{count} {verdict}"
-    return tag("span", f"{sign} {words}", class_=f"verdict {kind}")
+    words = f"{sign} {verdict}" if count is None else f"{sign} {verdict}: {count}"
+    return tag("span", words, class_=f"verdict {kind}")
 
 
 def _verdicts(counts: Mapping[str, int]) -> Markup:
@@ -260,8 +266,10 @@ def _count(number: int, noun: str) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    if seconds is None or seconds < 60:
-        return f"{show(seconds)} s"
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
