@@ -33,7 +33,6 @@ PACKAGES = {
 DISTRIBUTIONS = CORE | PACKAGES
 PEERS = [name for name, folder in PACKAGES.items() if (folder / "peers").is_dir()]
 PYTEST = ("pytest", "-p", "armillary.testing", "--import-mode=importlib", "--strict-markers", "-ra")
-NOT_SLOW = ("-m", "not slow")
 
 # uv leaves modules uncompiled, and the tests start many commands: let the first one keep its work
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -129,7 +128,7 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests of the core, the repository and all packages in one environment."""
     install_all(session)
-    session.run("pytest", *NOT_SLOW, *session.posargs)
+    session.run("pytest", *session.posargs)
 
 
 @nox.session(reuse_venv=True)
@@ -162,7 +161,7 @@ def isolated(session: nox.Session, package: str) -> None:
         copy = Path(away) / package
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("src", "pyproject.toml", ".*"))
         with session.chdir(copy):
-            session.run(*PYTEST, *NOT_SLOW, "tests", *session.posargs)
+            session.run(*PYTEST, "tests", *session.posargs)
             if package in PACKAGES:
                 session.run(package, "demo", "--out", f"{away}/demo")
             else:
