@@ -239,7 +239,9 @@ def bench(session: nox.Session) -> None:
         extra = "[bench]" if "bench" in wanted.get("optional-dependencies", {}) else ""
         needs = [*group(folder, "test"), *group(ROOT, "bench")]
         install(session, *editable([*CORE.values(), Path(f"{folder}{extra}")]), *needs)
-        session.run("pytest", str(folder / "benchmarks"), *rest)
+        # without the shape checks of the tests: what a user runs is what is timed
+        env = {"JAXTYPING_DISABLE": "1"}
+        session.run("pytest", str(folder / "benchmarks"), *rest, env=env)
 
 
 # Style, types, builds -----------------------------------------------------------------------
