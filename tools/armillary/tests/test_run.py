@@ -75,3 +75,23 @@ def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
         Run(CARD, "v", Common(out=tmp_path / "o", quiet=True), {}) as run,
     ):
         run.input(tmp_path / "gone.csv")
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"), [(None, False), (InputError("bad"), False), (KeyboardInterrupt(), True)]
+)
+def test_unfinished_work_outlives_an_interruption_only(
+    tmp_path: Path, error: BaseException | None, stays: bool
+) -> None:
+    out = tmp_path / "o"
+    try:
+        with Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
+            run.unfinished("items.jsonl", resume=False).write_text("one")
+            if error is not None:
+                raise error
+    except (InputError, KeyboardInterrupt):
+        assert out.exists() is stays
+    assert (out / "items.jsonl").exists() is stays
+    if stays:
+        with Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
+            assert run.unfinished("items.jsonl", resume=True).read_text() == "one"

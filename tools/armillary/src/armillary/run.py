@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .errors import InputError
+from .errors import ArmillaryError, InputError
 from .files import jsonable, refuse_overwrite, sha256, write_json
 from .method import Method
 
@@ -110,9 +110,10 @@ class Run:
         self.report = False
         self.directly = False
         self._inputs: dict[Path, str] = {}
-        self._tables: list[tuple[str, list[dict[str, object]]]] = []
+        self._tables: list[tuple[str, list[dict[str, object]], bool]] = []
         self._staging: Path | None = None
         self._created: list[Path] = []
+        self._unfinished: Path | None = None
         self._started = time.perf_counter()
         self._catcher = warnings.catch_warnings()
 
@@ -140,6 +141,9 @@ class Run:
             if kind is None:
                 self._finish()
         finally:
+            done = kind is None or issubclass(kind, ArmillaryError)
+            if self._unfinished is not None and done:
+                self._unfinished.unlink(missing_ok=True)
             if self._staging is not None:
                 shutil.rmtree(self._staging, ignore_errors=True)
             for folder in reversed(self._created):  # ours, and empty when the block raised
@@ -160,25 +164,40 @@ class Run:
         self._make(place.parent)
         return place
 
+    def unfinished(self, name: str, *, resume: bool) -> Path:
+        """Where a long verb keeps its finished items (`armillary.checkpoint`) until it is done.
+
+        The file outlives an interruption, for ``--resume``; it goes when the run ends well, when
+        the input proves bad, and now, unless `resume`.
+        """
+        self._make(self.out)
+        self._unfinished = self.out / name
+        refuse_overwrite(self._unfinished, self._inputs)
+        if not resume:
+            self._unfinished.unlink(missing_ok=True)
+        return self._unfinished
+
     def figure(self, figure: "Figure", name: str, caption: str = "") -> None:
         """Save a figure as ``name.png`` and ``name.svg``."""
         from .figures import save
 
-        for saved in save(figure, self.path(f"{name}.svg").with_suffix("")):
-            self.artefacts[saved.name] = caption
+        place = [self.path(name + suffix, caption) for suffix in (".png", ".svg")][0]
+        save(figure, place.with_suffix(""))
 
     def table(
         self,
         rows: Iterable[Mapping[str, object]],
         title: str = "",
         columns: Sequence[str] | None = None,
+        *,
+        recorded: bool = True,
     ) -> None:
-        """Put a table on standard output and into the report."""
+        """Put a table on standard output and, if `recorded`, into the result and the report."""
         kept = [
             {key: row.get(key) for key in columns} if columns is not None else dict(row)
             for row in rows
         ]
-        self._tables.append((title, kept))
+        self._tables.append((title, kept, recorded))
 
     def warn(self, text: str) -> None:
         """Put a doubt on record, once, and show it."""
@@ -210,6 +229,11 @@ class Run:
             transient=True,
         )
 
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self._started
+
     def result(self) -> dict[str, object]:
         """The record as it stands, fit for JSON."""
         record = envelope(self.method, self.command)
@@ -225,8 +249,10 @@ class Run:
             "artefacts": [
                 {"name": name, "caption": caption} for name, caption in self.artefacts.items()
             ],
-            "tables": [{"title": title, "rows": rows} for title, rows in self._tables],
-            "elapsed_s": round(time.perf_counter() - self._started, 3),
+            "tables": [
+                {"title": t, "rows": rows} for t, rows, recorded in self._tables if recorded
+            ],
+            "elapsed_s": round(self.elapsed_s, 3),
             "peak_memory_mib": peak_memory_mib(),
         }
         if self.claims:
@@ -256,7 +282,7 @@ class Run:
         self.note(f"results: {self.out}")
 
     def _print(self, record: Mapping[str, Any]) -> None:
-        tables = self._tables
+        tables = [(title, rows) for title, rows, _ in self._tables]
         if not tables and self.metrics:
             tables = [("", [{"metric": k, "value": v} for k, v in record["metrics"].items()])]
         for number, (title, rows) in enumerate(tables):
