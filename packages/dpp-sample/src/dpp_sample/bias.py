@@ -115,7 +115,7 @@ def overlap_moments(
     r: Float[np.ndarray, " M"],
     features: Float[np.ndarray, "M d"],
     k: int,
-) -> Float[np.ndarray, " k+1"]:
+) -> Float[np.ndarray, " {k}+1"]:
     """rho_0..rho_k: the mean of ``h h'`` over Z^2 for tuples that share j draws.
 
     ``rho_j = E_{s~P}[ average over its j-subsets A of E_r h(s_A, Y_rest) ] / Z``.
@@ -204,7 +204,7 @@ def _compositions(n: int, parts: int) -> Iterator[Int[np.ndarray, "pools parts"]
         yield np.column_stack([np.full(len(rest), first), rest])
 
 
-def _log_factorials(n: int) -> Float[np.ndarray, " n+1"]:
+def _log_factorials(n: int) -> Float[np.ndarray, " {n}+1"]:
     return np.array([lgamma(count + 1) for count in range(n + 1)])
 
 

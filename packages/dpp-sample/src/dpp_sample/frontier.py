@@ -125,8 +125,8 @@ def pareto(
 
 
 def _marked(points: list[ParetoPoint]) -> list[ParetoPoint]:
-    place = np.array([[point.quality, point.vendi] for point in points])
-    as_good = (place[None] >= place[:, None]).all(axis=2)
-    better = (place[None] > place[:, None]).any(axis=2)
-    dominated = (as_good & better).any(axis=1)
-    return [replace(p, dominated=bool(mark)) for p, mark in zip(points, dominated, strict=True)]
+    def beats(a: ParetoPoint, b: ParetoPoint) -> bool:
+        as_good = a.quality >= b.quality and a.vendi >= b.vendi
+        return as_good and (a.quality > b.quality or a.vendi > b.vendi)
+
+    return [replace(p, dominated=any(beats(other, p) for other in points)) for p in points]

@@ -13,6 +13,7 @@ Set-up O(n d min(n, d)).
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer, Real
@@ -96,7 +97,6 @@ class KDPP:
         self._table = np.ascontiguousarray(log_esp(log_values, self.k).T)
         self.eigenvalues: Float[np.ndarray, " r"] = log_values + top
         self.log_normalizer = float(self._table[-1, -1] + self.k * top)
-        self._keys: Int[np.ndarray, " nr"] | None = None
 
     def sample(
         self, size: int | None = None, *, rng: RngLike = None
@@ -209,15 +209,21 @@ class KDPP:
         self, sets: Int[np.ndarray, "a k"], rng: np.random.Generator
     ) -> Int[np.ndarray, "a m"]:
         """Rows by squared norm over each set's columns: a column at random, then a row of it."""
-        n, r = self._vectors.shape
-        bits = 63 - r.bit_length()
-        if self._keys is None:
-            # all columns' distribution functions in one sorted array: column number in the high
-            # bits, probability in the low ones
-            cumulative = np.cumsum(self._vectors**2, axis=0)
-            whole = np.rint(cumulative / cumulative[-1] * 2.0**bits).astype(np.int64)
-            self._keys = (whole + (np.arange(r) << bits)).T.ravel()
         shape = (len(sets), self._proposals)
         column = np.take_along_axis(sets, rng.integers(self.k, size=shape), axis=1)
-        key = (column << bits) + rng.integers(2**bits, size=shape)
-        return np.searchsorted(self._keys, key, side="right") - column * n
+        key = (column << self._bits) + rng.integers(2**self._bits, size=shape)
+        return self._keys.searchsorted(key, side="right") - column * len(self._vectors)
+
+    @property
+    def _bits(self) -> int:
+        return 63 - self.rank.bit_length()
+
+    @cached_property
+    def _keys(self) -> Int[np.ndarray, " nr"]:
+        """All columns' distribution functions in one sorted array.
+
+        The column's number stands in the high bits, the probability in the low ones.
+        """
+        cumulative = np.cumsum(self._vectors**2, axis=0)
+        whole = np.rint(cumulative / cumulative[-1] * 2.0**self._bits).astype(np.int64)
+        return (whole + (np.arange(self.rank) << self._bits)).T.ravel()

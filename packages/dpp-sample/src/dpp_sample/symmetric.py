@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Real
 
 
-def log_esp(log_values: Real[np.ndarray, " n"], k: int) -> Float[np.ndarray, "n+1 k+1"]:
+def log_esp(log_values: Real[np.ndarray, " n"], k: int) -> Float[np.ndarray, "n+1 {k}+1"]:
     """Logs of e_l over the first m values, for all m <= n and l <= k.
 
     Parameters
