@@ -21,6 +21,8 @@ def test_doctor_finds_nothing_wrong_here(run_command) -> None:
 def test_gallery_covers_the_folders_given(run_command, toy, tmp_path: Path) -> None:
     toy("demo", "--out", "a/demo")
     toy("work", "input.txt", "--out", "b/work")
+    (tmp_path / "b/.partial-1").mkdir()
+    (tmp_path / "b/.partial-1/result.json").write_text("left by a run that was killed")
     result = run_command(
         "armillary",
         "gallery",

@@ -59,9 +59,10 @@ def test_figures_become_artefacts_with_their_caption(tmp_path: Path) -> None:
     with Run(CARD, "v", Common(out=tmp_path, quiet=True), {}) as run:
         figure, axes = new()
         axes.plot([0, 1], [0, 1])
-        run.figure(figure, "line", "A line.")
-    assert run.artefacts == {"line.svg": "A line.", "line.png": "A line."}
-    assert (tmp_path / "line.png").exists()
+        run.figure(figure, "sub/line", "A line.")
+    assert run.artefacts == {"sub/line.png": "A line.", "sub/line.svg": "A line."}
+    assert (tmp_path / "sub/line.png").exists()
+    assert (tmp_path / "sub/line.svg").exists()
 
 
 def test_progress_passes_items_on(tmp_path: Path) -> None:

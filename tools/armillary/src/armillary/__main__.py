@@ -113,7 +113,12 @@ def gallery(*folders: Path, out: Path = Path("armillary-out")) -> None:
     out
         Where to write index.html.
     """
-    found = [result.parent for folder in folders for result in sorted(folder.rglob("result.json"))]
+    found = [
+        result.parent
+        for folder in folders
+        for result in sorted(folder.rglob("result.json"))
+        if not result.parent.name.startswith(".partial-")  # left by a run that was killed
+    ]
     if not found:
         raise InputError(
             "gallery",

@@ -181,8 +181,8 @@ class Run:
         """Save a figure as ``name.png`` and ``name.svg``."""
         from .figures import save
 
-        place = [self.path(name + suffix, caption) for suffix in (".png", ".svg")][0]
-        save(figure, place.with_suffix(""))
+        self.path(f"{name}.png", caption)
+        save(figure, self.path(f"{name}.svg", caption).with_suffix(""))
 
     def table(
         self,
