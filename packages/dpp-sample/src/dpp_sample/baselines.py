@@ -18,11 +18,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from armillary import InputError
-from armillary.randomness import RngLike, as_generator
 from jaxtyping import Float, Int
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+
+from armillary import InputError
+from armillary.randomness import RngLike, as_generator
 
 StepLogprobs = Callable[[Sequence[tuple[int, ...]]], Float[np.ndarray, "b vocab"]]
 
@@ -136,7 +137,8 @@ def kmeans_rerank(
     seed = int(as_generator(rng).integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        labels = KMeans(k, n_init=5, random_state=seed).fit_predict(np.asarray(features, float))
+        model = KMeans(k, n_init=5, random_state=seed)  # pyright: ignore[reportArgumentType]
+        labels = model.fit_predict(np.asarray(features, dtype=float))
     order = top_k(log_quality, len(features))
     _, first = np.unique(labels[order], return_index=True)
     best = np.sort(first)
