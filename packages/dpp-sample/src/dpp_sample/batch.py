@@ -161,7 +161,7 @@ def select_prompt(group: Group, settings: Settings) -> dict[str, Any]:
                 rng=keyed(settings.seed, group.prompt_id),
             )
         except InputError as error:
-            raise _for_command(error, group.prompt_id) from error
+            raise _for_command(error, group.prompt_id, settings.keep) from error
     rows = np.asarray(chosen.indices)
     weights = pool.at(chosen.beta, settings.lam, settings.smooth)
     texts = [pool.texts[row] for row in rows]
@@ -296,13 +296,12 @@ def _kept_rows(group: Group, pool: Pool, keep: Sequence[str]) -> list[int]:
     return list(rows)
 
 
-def _for_command(error: InputError, prompt_id: str) -> InputError:
+def _for_command(error: InputError, prompt_id: str, keep: Sequence[str] = ()) -> InputError:
     """The library's error in the command's words, with the prompt it is about."""
+    what = f"--keep {', '.join(keep)}" if error.what == "keep" else error.what
     way_out = error.instead
     if way_out is not None:
         way_out = way_out.replace('fill="quality"', "--fill quality").replace(" k", " -k")
     where = f"prompt {prompt_id}" + (f", {error.where}" if error.where else "")
     kind = InputError if not isinstance(error, RankError) else RankError
-    return kind(
-        error.what, where=where, found=error.found, expected=error.expected, instead=way_out
-    )
+    return kind(what, where=where, found=error.found, expected=error.expected, instead=way_out)
