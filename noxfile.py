@@ -181,7 +181,7 @@ def changed(session: nox.Session) -> None:
         return
     session.log(f"changed: {', '.join(names) or 'no distribution'}")
     for name in names:
-        session.notify(f"isolated({name})")
+        session.notify(f"isolated({name})", posargs=[])  # the reference is not for pytest
 
 
 def git(*arguments: str) -> list[str]:
