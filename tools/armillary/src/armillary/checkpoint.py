@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from .errors import InputError
 from .files import PathLike, excerpt, reading, writing
-from .jsonl import jsonable, parse_object
+from .jsonl import jsonable
 
 __all__ = ["Checkpoint", "digest_of", "resumable"]
 
@@ -90,16 +90,8 @@ class Checkpoint:
                     self._torn_at = size
                     return
                 size += len(raw)
-                where = f"{self.path}:{number}"
-                entry = parse_object(raw.decode(errors="replace"), where=where)
-                if entry.keys() != {"key", "value"} or not isinstance(entry["key"], str):
-                    raise InputError(
-                        "expected a finished item with key and value",
-                        where=where,
-                        found=excerpt(raw.decode(errors="replace").strip()),
-                        instead="remove the file to start afresh",
-                    )
-                self.done[entry["key"]] = entry["value"]
+                key, value = _entry(raw, f"{self.path}:{number}")
+                self.done[key] = value
 
 
 def resumable(
@@ -132,6 +124,21 @@ def resumable(
         if name not in kept.done:
             kept.add(name, function(item))
         yield kept.done[name]
+
+
+def _entry(raw: bytes, where: str) -> tuple[str, Any]:
+    try:
+        entry = json.loads(raw)
+        if entry.keys() == {"key", "value"} and isinstance(entry["key"], str):
+            return entry["key"], entry["value"]
+    except (ValueError, AttributeError, RecursionError):  # no JSON, or no object
+        pass
+    raise InputError(
+        "expected a finished item with key and value",
+        where=where,
+        found=excerpt(raw.decode(errors="replace").strip()),
+        instead="remove the file to start afresh",
+    )
 
 
 def _describe(value: Any) -> Any:

@@ -10,6 +10,7 @@ import codecs
 import errno
 import gzip
 import hashlib
+import io
 import os
 import shutil
 import uuid
@@ -18,7 +19,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, overload
 
 from .errors import InputError
 
@@ -229,9 +230,9 @@ def refuse_overwrite(output: PathLike, inputs: Iterable[PathLike]) -> None:
                 )
 
 
-def _open(path: PathLike) -> IO[bytes]:
+def _open(path: PathLike) -> io.BufferedReader | gzip.GzipFile:
     path = Path(path)
-    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+    return gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def _reason(error: OSError) -> str:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from .errors import InputError
 from .files import PathLike, atomic, excerpt, text_lines
 
-__all__ = ["jsonable", "parse_object", "read_json", "read_jsonl", "write_json", "write_jsonl"]
+__all__ = ["jsonable", "read_json", "read_jsonl", "write_json", "write_jsonl"]
 
 
 def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -32,22 +32,22 @@ def read_jsonl(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     for number, line in enumerate(text_lines(path), start=1):
         if line.strip():
-            yield number, parse_object(line, where=f"{os.fspath(path)}:{number}")
+            yield number, _object(line, where=f"{os.fspath(path)}:{number}")
 
 
-def parse_object(text: str, *, where: str) -> dict[str, Any]:
-    """The object on one line of JSON Lines; `where` names the line in the error."""
+def _object(text: str, *, where: str) -> dict[str, Any]:
+    text = text.rstrip()
     try:
         value = _decode(text)
     except _NotJsonError as error:
         raise InputError(
             "expected a JSON object",
             where=where,
-            found=excerpt(text.rstrip(), error.position),
+            found=excerpt(text, error.position),
             instead=f"column {error.position + 1}: {error.reason}",
         ) from error
     if not isinstance(value, dict):
-        raise InputError("expected a JSON object", where=where, found=excerpt(text.rstrip()))
+        raise InputError("expected a JSON object", where=where, found=excerpt(text))
     return cast(dict[str, Any], value)
 
 

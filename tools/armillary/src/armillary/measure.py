@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import linear_regression
 
 import numpy as np
 
@@ -122,10 +123,9 @@ def growth(function: Callable[[int], object], sizes: Sequence[int]) -> tuple[flo
         [_seconds(lambda size=size: function(size), number) for number, size in calls]
         for _ in range(3)
     ]
-    times = np.min(passes, axis=0)
-    x, y = np.log(sizes), np.log(times)
-    slope = np.mean((x - x.mean()) * (y - y.mean())) / np.var(x)
-    return float(slope), [float(value) for value in times]
+    times = [min(of_one_size) for of_one_size in zip(*passes, strict=True)]
+    slope = linear_regression([math.log(size) for size in sizes], [math.log(t) for t in times])[0]
+    return slope, times
 
 
 def peak_memory_mib(code: str) -> float:

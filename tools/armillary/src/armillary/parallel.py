@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import joblib
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = ["Progress", "map_jobs", "one_thread"]
 T = TypeVar("T")
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Passes items on and shows how many have passed, as `armillary.run.Run.progress` does."""
 
