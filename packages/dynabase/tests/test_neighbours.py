@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from dynabase.neighbours import Context, Prefixes, Stack
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from dynabase.neighbours import Context, Prefixes, Stack
 
 
 def reference(rows, states, k, previous, theiler=0, barred=None):

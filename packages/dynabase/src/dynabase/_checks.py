@@ -5,8 +5,9 @@ from numbers import Integral, Real
 
 import numpy as np
 import numpy.typing as npt
-from armillary import InputError
 from jaxtyping import Float
+
+from armillary import InputError
 
 
 def as_rows(
@@ -43,14 +44,14 @@ def as_rows(
     return rows
 
 
-def whole(value: object, name: str, *, at_least: int) -> int:
+def whole(value: object, name: str, at_least: int) -> int:
     """A whole number not below `at_least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise InputError(name, found=_short(value), expected=f"a whole number >= {at_least}")
     return int(value)
 
 
-def real(value: object, name: str, *, at_least: float = -math.inf) -> float:
+def real(value: object, name: str, at_least: float = -math.inf) -> float:
     """A finite number not below `at_least`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(name, found=_short(value), expected="a finite number")

@@ -9,8 +9,9 @@ orbit. With k neighbours F is their mean, weighted by exp(-d_j / d_1) (Sugihara 
 
 import numpy as np
 import numpy.typing as npt
-from armillary import InputError
 from jaxtyping import Float
+
+from armillary import InputError
 
 from . import _checks
 from ._run import Gains, advance, run, run_one, warn_of_divergence

@@ -9,6 +9,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 
+def complete_rows(rows: Float[np.ndarray, "T D"]) -> Bool[np.ndarray, " T"]:
+    """Rows without NaN."""
+    return np.all(np.isfinite(rows), axis=1)
+
+
 def admissible_rows(finite: Bool[np.ndarray, " T"], limit: int) -> Bool[np.ndarray, " T"]:
     """Rows up to `limit` that are finite and have a finite successor."""
     admissible = finite.copy()

@@ -60,7 +60,7 @@ def advance(
     weights = neighbour_weights(squared)
     total = np.zeros_like(state)
     for j in range(rows.shape[1]):
-        moved = successors[:, j] + _clipped(
+        moved = successors[:, j] + clipped(
             gains.alpha[:, None] * (state - rows[:, j]), gains.radius
         )
         if gains.beta.any():
@@ -115,7 +115,7 @@ def run(
     diverged = np.zeros(b, dtype=int)
     previous = np.full((b, k), -1)
     bound = np.broadcast_to((DIVERGED * np.asarray(search.spread)) ** 2, (b,))
-    series = None if shift is None else _History(shift, n_steps)
+    series = None if shift is None else History(shift, n_steps)
     for t in range(n_steps):
         if t == 0 and first is not None:
             rows = search.gather(first, 0)
@@ -153,7 +153,7 @@ def run_one(
     values = np.full((n_steps, 1, q), np.nan)
     index = np.full((n_steps, 1, 1), -1)
     bound = (DIVERGED * context.spread) ** 2
-    series = None if shift is None else _History(shift, n_steps)
+    series = None if shift is None else History(shift, n_steps)
     # Clipping is decided as in a batch; the quick test before it only spares the usual case.
     radii, suspect = np.array([radius]), radius**2 * (1 - 1e-9)
     nearest, known = -1, False
@@ -162,7 +162,7 @@ def run_one(
         row, successor = rows[nearest], rows[nearest + 1]
         deviation = alpha * (state[:q] - row[:q])
         if deviation.dot(deviation) > suspect:
-            deviation = _clipped(deviation[None], radii)[0]
+            deviation = clipped(deviation[None], radii)[0]
         new = successor[:q] + deviation
         if beta:
             new = new + beta * (successor[:q] - row[:q])
@@ -194,7 +194,7 @@ def warn_of_divergence(path: Path) -> None:
         )
 
 
-class _History:
+class History:
     """Observed, then forecast values, from which shifted delay vectors are read."""
 
     def __init__(self, shift: Shift, n_steps: int) -> None:
@@ -209,7 +209,7 @@ class _History:
         return self._values[:, self._now - self._lags].reshape(len(new), -1)
 
 
-def _clipped(
+def clipped(
     deviation: Float[np.ndarray, "b q"], radius: Float[np.ndarray, " b"]
 ) -> Float[np.ndarray, "b q"]:
     """`deviation`, shortened to `radius` where it is longer."""
@@ -222,6 +222,5 @@ def _clipped(
     long = length > radius
     if not long.any():
         return deviation
-    return np.where(
-        long[:, None], deviation * (radius / np.where(long, length, 1.0))[:, None], deviation
-    )
+    shrink = np.divide(radius, length, out=np.ones_like(length), where=long)
+    return np.where(long[:, None], deviation * shrink[:, None], deviation)

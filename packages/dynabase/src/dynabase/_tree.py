@@ -7,7 +7,7 @@ direct differences.
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import cKDTree
+from scipy.spatial import cKDTree  # pyright: ignore[reportAttributeAccessIssue]
 
 from ._order import choose
 
@@ -76,25 +76,34 @@ class Tree:
         squared = np.full((len(states), k), np.inf)
         settled = np.zeros(len(states), dtype=bool)
         pending = np.arange(len(states))
-        width = k + 1 if (stop <= start).all() else k + 15
+        width = k + 1 if (stop <= start).all() else k + 7
         while len(pending) and width <= WIDEST:
             width = min(width, self._n_groups)
             distance, group = self._tree.query(states[pending], np.arange(1, width + 1))
+            farthest = distance[:, -1]
             found = self._representatives(group, previous[pending], start[pending], stop[pending])
-            open_distance = np.where(found >= 0, distance, np.inf)
-            ranked = np.sort(open_distance, axis=1)
+            distance = np.where(found >= 0, distance, np.inf)
+            order = np.argsort(distance, axis=1, kind="stable")[:, : k + 1]
+            ranked = np.take_along_axis(distance, order, axis=1)
             limit = ranked[:, min(k, width) - 1] * NEAR
-            clear = (distance[:, -1] > limit) | (width == self._n_groups)
+            clear = (farthest > limit) | (width == self._n_groups)
             if k > 1 and self._any_many:
-                crowded = (self._many[group] & (open_distance <= limit[:, None])).any(axis=1)
-                pending, clear, found = pending[~crowded], clear[~crowded], found[~crowded]
-            done = pending[clear]
-            if len(done):
-                index[done], squared[done] = self._ranked(
-                    states[done], found[clear], k, previous[done]
-                )
-                settled[done] = True
-            pending = pending[~clear]
+                crowded = (self._many[group] & (distance <= limit[:, None])).any(axis=1)
+                clear &= ~crowded
+            else:
+                crowded = np.zeros(len(pending), dtype=bool)
+            # No two of the first k + 1 nearly tied: they stand in their order already.
+            apart = clear & (ranked[:, 1:] > ranked[:, :-1] * NEAR).all(axis=1)
+            apart &= ranked.shape[1] == k + 1
+            for kept, columns in ((apart, order[:, :k]), (clear & ~apart, None)):
+                done = pending[kept]
+                if len(done):
+                    chosen = found if columns is None else np.take_along_axis(found, columns, 1)
+                    index[done], squared[done] = self._measured(
+                        states[done], chosen[kept], k, previous[done], columns is None
+                    )
+                    settled[done] = True
+            pending = pending[~clear & ~crowded]
             width *= 4
         return index, squared, settled
 
@@ -110,10 +119,14 @@ class Tree:
         low, high = start[:, None], stop[:, None]
         barred = (found >= low) & (found < high)
         if barred.any():
-            after = np.searchsorted(self._key, group * len(self._group_of) + np.maximum(high, 0))
-            inside = after < self._begin[group + 1]
-            later = self._members[np.minimum(after, len(self._members) - 1)]
-            found = np.where(barred, np.where(inside, later, -1), found)
+            found = np.where(barred, -1, found)
+            line, column = np.nonzero(barred & self._many[group])
+            if len(line):
+                at = group[line, column]
+                key = at * len(self._group_of) + np.maximum(stop[line], 0)
+                after = np.searchsorted(self._key, key)
+                inside = after < self._begin[at + 1]
+                found[line[inside], column[inside]] = self._members[after[inside]]
         if self._any_many:
             for follower in (previous + 1).T:
                 known = np.minimum(follower, len(self._group_of) - 1)
@@ -123,15 +136,19 @@ class Tree:
                 found = np.where(same, follower[:, None], found)
         return found
 
-    def _ranked(
+    def _measured(
         self,
         states: Float[np.ndarray, "b D"],
         found: Int[np.ndarray, "b c"],
         k: int,
         previous: Int[np.ndarray, "b k"],
+        tied: bool,
     ) -> tuple[Int[np.ndarray, "b k"], Float[np.ndarray, "b k"]]:
+        """Squared distances by direct differences; the order by them where rows may be tied."""
         squared = np.zeros(found.shape)
         for at in range(states.shape[1]):
             squared += (self.rows[found, at] - states[:, at, None]) ** 2
+        if not tied:
+            return found, squared
         squared[found < 0] = np.inf
         return choose(np.maximum(found, 0), squared, k, previous)

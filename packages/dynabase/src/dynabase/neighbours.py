@@ -14,13 +14,15 @@ are ways to the answer of that order, never approximations of it.
 * `Stack` - many contexts searched together, one state each
 """
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from armillary import InputError
 from jaxtyping import Float, Int
 
-from ._order import admissible_rows, as_columns, choose, smallest, squared_distances
+from armillary import InputError
+
+from ._order import admissible_rows, as_columns, choose, complete_rows, smallest, squared_distances
 from ._tree import Tree
 
 # Below this many rows, or above this many coordinates, direct differences beat a tree.
@@ -68,14 +70,18 @@ class Context:
         self.rows = rows
         self.theiler = theiler
         self.limit = len(rows) - 2 - theiler  # last index that may serve
-        self.finite = np.isfinite(rows).all(axis=1)
+        self.finite = complete_rows(rows)
         self.admissible = admissible_rows(self.finite, self.limit)
         self.index = np.flatnonzero(self.admissible)
         self.tail = np.empty(0, dtype=np.intp)  # admissible rows that the tree does not hold
         self._coordinates: Float[np.ndarray, "D T"] | None = None
         self._half = np.full(len(rows), np.nan)
-        use_tree = tree and len(self.index) > TREE_ROWS and rows.shape[1] <= TREE_COORDINATES
-        self._tree = Tree(rows, self.index) if use_tree else None
+        large = len(self.index) > TREE_ROWS and rows.shape[1] <= TREE_COORDINATES
+        self._use_tree = tree and large
+
+    @cached_property
+    def _tree(self) -> Tree | None:  # built by the first search
+        return Tree(self.rows, self.index) if self._use_tree else None
 
     @property
     def n_admissible(self) -> int:
@@ -91,16 +97,17 @@ class Context:
         """The context with `rows` appended; the tree is reused until a fifth of the rows is new."""
         grown = np.concatenate([self.rows, rows])
         limit = len(grown) - 2 - self.theiler
-        finite = np.concatenate([self.finite, np.isfinite(rows).all(axis=1)])
+        finite = np.concatenate([self.finite, complete_rows(rows)])
         admissible = admissible_rows(finite, limit)
-        held = 0 if self._tree is None else self._tree.n_rows
+        built: Tree | None = self.__dict__.get("_tree")
+        held = 0 if built is None else built.n_rows
         tail = np.flatnonzero(admissible)[held:]
-        if self._tree is None or len(tail) > held / 5:
+        if built is None or len(tail) > held / 5:
             return Context(grown, theiler=self.theiler)
         new = Context.__new__(Context)
         new.rows, new.theiler, new.limit, new.finite = grown, self.theiler, limit, finite
         new.admissible, new.index, new.tail = admissible, np.flatnonzero(admissible), tail
-        new._coordinates, new._half, new._tree = None, np.full(len(grown), np.nan), self._tree
+        new._coordinates, new._half, new._tree = None, np.full(len(grown), np.nan), built
         return new
 
     def gather(self, index: Int[np.ndarray, "b k"], offset: int) -> Float[np.ndarray, "b k D"]:
@@ -275,7 +282,7 @@ class Stack:
         self.spread = np.empty(len(contexts))
         for at, rows in enumerate(contexts):
             self.rows[at, : len(rows)] = rows
-            finite = np.isfinite(rows).all(axis=1)
+            finite = complete_rows(rows)
             self.spread[at] = _spread(rows[finite])
             admissible = admissible_rows(finite, len(rows) - 2 - int(theilers[at]))
             self._columns[:, at, : len(rows)] = as_columns(rows, admissible)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from armillary import InputError
 from jaxtyping import Float
+
+from armillary import InputError
 
 from . import _checks
 
