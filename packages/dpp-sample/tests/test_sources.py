@@ -443,6 +443,17 @@ def test_some_rows_without_a_field(file):
     )
 
 
+@pytest.mark.parametrize("setting", [{"temperature": 0.7}, {"top_p": 0.9}])
+def test_a_proposal_that_cannot_be_known(file, setting):
+    path = file(row(logprob=-1.0, temperature=1, top_p=1.0), row(logprob=-1.0, **setting))
+    message = refusal(path)
+    assert message.startswith(f"pools.jsonl:2: {next(iter(setting))} is not 1 and there is no")
+    assert "cannot be recovered" in message
+    assert "--pool-kind enumerated" in message
+    assert len(only(path, pool_kind="enumerated")) == 2
+    assert len(only(file(row(logprob=-1.0, proposal_logprob=-2.0, **setting)))) == 1
+
+
 def test_embeddings_of_different_length(file):
     message = refusal(file(row(embedding=[1, 2]), row(embedding=[1, 2, 3])))
     assert message == "pools.jsonl:2: embedding has length 3, that of pools.jsonl:1 2"

@@ -18,11 +18,20 @@ from ._responses import from_vllm as from_vllm
 from ._rows import Group as Group
 from ._rows import read_jsonl as read_jsonl
 from .candidates import Candidates as Candidates
+from .candidates import PoolKind as PoolKind
 
 if TYPE_CHECKING:
     from ._hf import hf_candidates as hf_candidates
 
-__all__ = ["Candidates", "Group", "from_openai", "from_vllm", "hf_candidates", "read_jsonl"]
+__all__ = [
+    "Candidates",
+    "Group",
+    "PoolKind",
+    "from_openai",
+    "from_vllm",
+    "hf_candidates",
+    "read_jsonl",
+]
 
 
 def __getattr__(name: str) -> Any:

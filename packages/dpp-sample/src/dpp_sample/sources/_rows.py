@@ -3,7 +3,8 @@
 A row is ``{"prompt_id": "q7", "text": "...", "logprob": -31.4, "proposal_logprob": -29.8,
 "n_tokens": 12, "complete": true, "reward": 0.2, "embedding": [...], "token_ids": [...]}``. Only
 ``text`` is required; a field that one row of a prompt has, all its rows must have. Other fields
-are left as they are.
+are left as they are, but a ``temperature`` or ``top_p`` other than 1 says that the texts were not
+drawn from the law of ``logprob``, so that ``proposal_logprob`` must be there.
 """
 
 import os
@@ -148,6 +149,9 @@ def _candidates(
 ) -> Candidates:
     has = {field: _all_or_none(field, rows, places, prompt_id) for field in _SHARED}
     numbered = list(zip(rows, places, strict=True))
+    if has["logprob"] and not has["proposal_logprob"] and pool_kind == "iid":
+        for row, place in numbered:
+            _refuse_unknown_proposal(row, place)
     counts = [_count(row["n_tokens"], at) for row, at in numbered] if has["n_tokens"] else None
 
     def logs(field: str) -> Float[np.ndarray, " n"] | None:
@@ -189,6 +193,19 @@ def _all_or_none(field: str, rows: list[dict[str, Any]], places: list[str], prom
             f"no {field}, which other rows of prompt {prompt_id} have", where=lacking[0]
         )
     return not lacking
+
+
+def _refuse_unknown_proposal(row: dict[str, Any], place: str) -> None:
+    for setting in ("temperature", "top_p"):
+        if row.get(setting, 1) != 1:
+            raise InputError(
+                f"{setting} is not 1 and there is no proposal_logprob, which cannot be recovered "
+                "from logprob",
+                where=place,
+                found=row[setting],
+                instead="ask for processed log-probs as proposal_logprob, or draw at temperature 1 "
+                "and top_p 1; --pool-kind enumerated does without a proposal",
+            )
 
 
 def _prompt_id(value: object, place: str) -> str:
