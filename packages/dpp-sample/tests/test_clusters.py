@@ -131,13 +131,14 @@ def test_text_that_is_not_utf8_can_be_compared(database):
 
 
 @pytest.mark.parametrize("content", [None, b"id,name\n1,a\n" * 50])
-def test_what_is_no_database_is_refused(tmp_path, content):
+def test_what_is_no_database_is_refused(tmp_path, content, capfd):
     path = tmp_path / "wine.csv"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=r"wine\.csv: not a readable SQLite database"):
         sql_clusters(["SELECT 1"], path)
     assert path.exists() == (content is not None)  # nor is one created
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -168,14 +168,14 @@ def test_wine_database_is_not_overwritten(tmp_path):
 
 
 def test_problems_are_right_as_often_as_they_say():
-    """P(answer) = prior times the chance of no slip, and what slips happen to land on it."""
-    for problem in [*word_problems(5, correct_prior=0.45)][::2]:
+    """P(answer) = prior times the chance of no slip, and whatever slips land on it."""
+    for problem in word_problems(5, correct_prior=0.45):
         right = sum(
             np.exp(lp)
             for tokens, lp in problem.grammar.strings()
             if last_number(problem.grammar.text(tokens)) == problem.answer
         )
-        assert 0.45 * 0.9**2 <= right < 0.45 * 0.9**2 + 0.05
+        assert 0.45 * 0.9 - 1e-12 <= right < 0.45 * 0.9 + 0.02
 
 
 def test_chains_compute_what_they_say():
@@ -189,7 +189,7 @@ def test_chains_compute_what_they_say():
             exact = {"*": int(x) * int(y), "+": int(x) + int(y), "-": int(x) - int(y)}[operator]
             slips += int(result) != exact
         assert last_number(text) == int(steps[-1][1])
-    assert 0.05 < slips / 600 < 0.15
+    assert 13 < slips < 54  # of 300 chains; beyond by chance less than once in 1000
 
 
 def test_priors_are_drawn_from_their_range():

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Hashable
-from contextlib import closing, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,14 @@ def serve(path: str, timeout_s: float, max_rows: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
-        with closing(_open(path)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master")
+        connection = _open(path)
+        connection.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.Error as error:
         _answer(str(error))
         return
     _answer(None)
     for line in sys.stdin:
-        with closing(_open(path)) as connection:
-            digest = _digest(connection, json.loads(line), timeout_s, max_rows)
-        _answer(digest)
+        _answer(_digest(connection, json.loads(line), timeout_s, max_rows))
 
 
 def _answer(value: str | None) -> None:

@@ -62,7 +62,8 @@ def sql_clusters(
         If `path` is not a readable SQLite database.
     """
     with _Sandbox(path, timeout_s, max_rows) as sandbox:
-        return _numbered([sandbox.digest(sql) for sql in sqls])
+        digests = {sql: sandbox.digest(sql) for sql in dict.fromkeys(sqls)}
+    return _numbered([digests[sql] for sql in sqls])
 
 
 class _Sandbox:

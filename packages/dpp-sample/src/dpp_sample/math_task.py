@@ -1,7 +1,7 @@
 """Arithmetic word problems, with an exact language model of their chains of steps.
 
 The model behind a problem is a `Grammar`: it picks the correct plan or one of three typical wrong
-ones, slips in one arithmetic step of ten, carries the slip along, and varies the wording. The
+ones, slips in one step of one chain in ten, carries the slip along, and varies the wording. The
 answer of a chain is its last number. The problems are made, not taken from GSM8K (Cobbe et al.
 2021, arXiv 2110.14168), which no package carries.
 """
@@ -16,7 +16,7 @@ from armillary.randomness import RngLike, as_generator
 
 from .grammar import Grammar
 
-SLIP = 0.1  # chance that one step's result is off, by 1 or 10 either way
+SLIP = 0.1  # share of chains in which one step's result is off, by 1 or 10 either way
 SLIPS = (-10, -1, 1, 10)
 
 Step = tuple[str, int | str, int | str]  # operator, operands: a number, or "x" for the last result
@@ -114,38 +114,29 @@ def _problem(kind: int, prior: float, rng: np.random.Generator) -> Problem:
         answers = [_result(plan) for plan in plans]
         if min(answers) > 0 and len(set(answers)) == len(answers):
             break
-    weights = [prior, *[(1 - prior) / 3] * 3]
     rules: dict[str, list[tuple[float, list[str]]]] = {
-        "start": [(1.0, ["opening", "plan"])],
+        "start": [],
         "opening": [(0.4, ["First,"]), (0.3, ["We compute"]), (0.2, ["Start with"]), (0.1, [":"])],
         "then": [(0.5, [" Then"]), (0.3, [" Next,"]), (0.2, [" So"])],
         "closing": [(0.5, [" The answer is"]), (0.3, [" Answer:"]), (0.2, [" That gives"])],
-        "plan": [],
     }
-    for p, plan in zip(weights, plans, strict=True):
-        rules["plan"].append((p, [_chain(plan, 0, rules)]))
+    for p, plan in zip((prior, *[(1 - prior) / 3] * 3), plans, strict=True):
+        slips = [(place, off) for place in range(len(plan)) for off in SLIPS]
+        rules["start"].append((p * (1 - SLIP), _chain(plan)))
+        rules["start"] += [(p * SLIP / len(slips), _chain(plan, *slip)) for slip in slips]
     return Problem(text.format(a=a, b=b, c=c), answers[0], Grammar(rules))
 
 
-def _chain(
-    plan: tuple[Step, ...], last: int, rules: dict[str, list[tuple[float, list[str]]]]
-) -> str:
-    """Add the rule for the steps of `plan` after the result `last`; return its name."""
-    name = f"steps {plan} {last}"
-    if name in rules:
-        return name
-    rules[name] = []
-    step, *rest = plan
-    operator, x, y, exact = _done(step, last)
-    for p, off in ((1 - SLIP, 0), *((SLIP / len(SLIPS), s) for s in SLIPS)):
-        shown = exact + off
-        symbols = [f" {x}", f" {operator}", f" {y}", " =", f" {shown}", "."]
-        if rest:
-            symbols += ["then", _chain(tuple(rest), shown, rules)]
-        else:
-            symbols += ["closing", f" {shown}", "."]
-        rules[name].append((p, symbols))
-    return name
+def _chain(plan: tuple[Step, ...], wrong_at: int = -1, off: int = 0) -> list[str]:
+    """Symbols of a chain; the result of one step may be off, and is carried along."""
+    symbols: list[str] = []
+    last = 0
+    for place, step in enumerate(plan):
+        operator, x, y, last = _done(step, last)
+        last += off if place == wrong_at else 0
+        symbols += ["then" if place else "opening"]
+        symbols += [f" {x}", f" {operator}", f" {y}", " =", f" {last}", "."]
+    return [*symbols, "closing", f" {last}", "."]
 
 
 def _result(plan: tuple[Step, ...]) -> int:
