@@ -1,4 +1,4 @@
-"""Oracles that share nothing with the package: every set written out, in floats or in 120 digits."""
+"""Oracles that share nothing with the package: every set written out, in floats or 120 digits."""
 
 from collections.abc import Callable
 from itertools import combinations

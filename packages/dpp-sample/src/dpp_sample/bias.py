@@ -196,12 +196,15 @@ def _pools(
 
 def _compositions(n: int, parts: int) -> Iterator[Int[np.ndarray, "pools parts"]]:
     """All ways to write n as an ordered sum of `parts` counts, in blocks of the first count."""
-    if parts == 1:
-        yield np.array([[n]])
-        return
-    for first in range(n + 1):
-        rest = np.concatenate(list(_compositions(n - first, parts - 1)))
-        yield np.column_stack([np.full(len(rest), first), rest])
+    for first in range(n + 1) if parts > 1 else [n]:
+        counts, left = np.full((1, 1), first), np.array([n - first])
+        for _ in range(parts - 2):
+            # each row once for every count, 0 to what is left, that the next part may have
+            choices = left + 1
+            row = np.repeat(np.arange(len(left)), choices)
+            count = np.arange(len(row)) - np.repeat(np.cumsum(choices) - choices, choices)
+            counts, left = np.column_stack([counts[row], count]), left[row] - count
+        yield np.column_stack([counts, left])[:, :parts]
 
 
 def _log_factorials(n: int) -> Float[np.ndarray, " {n}+1"]:

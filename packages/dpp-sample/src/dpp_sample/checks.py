@@ -1,6 +1,7 @@
 """Checks of what the caller gave: arrays become float64, faults become `InputError`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import index
 from typing import Any
 
@@ -78,6 +79,9 @@ def one_of(value: Any, name: str, choices: Sequence[str]) -> str:
 
 def _numbers(values: Any, name: str) -> Float[np.ndarray, "..."]:
     array = np.asarray(values)
+    if array.dtype.kind == "O":  # None stands for a number that is missing
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected real numbers, found dtype {array.dtype}")
     return array.astype(np.float64, copy=False)

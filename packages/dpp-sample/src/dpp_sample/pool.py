@@ -194,7 +194,7 @@ def make_pool(
     rows = as_rows(features)
     n_draws = len(texts)
     if len(rows) != n_draws:
-        raise InputError("features", found=f"{len(rows)} rows for {n_draws} texts")
+        raise InputError("features", found=f"{len(rows)} rows", expected=f"{n_draws}, one a text")
     one_of(pool_kind, "pool_kind", KINDS)
     if logprob is None and pool_kind != "enumerated":
         warn(
@@ -218,7 +218,9 @@ def make_pool(
     identities: Sequence[Hashable] = texts
     if token_ids is not None:
         if len(token_ids) != n_draws:
-            raise InputError("token_ids", found=f"{len(token_ids)} rows for {n_draws} texts")
+            raise InputError(
+                "token_ids", found=f"{len(token_ids)} rows", expected=f"{n_draws}, one a text"
+            )
         identities = [tuple(ids) for ids in token_ids]
     form = _numbered(identities)
     row = form if normalize is None else _numbered(_canonical(texts, normalize))
@@ -267,7 +269,7 @@ def _lengths(n_tokens: Any, n: int) -> Float[np.ndarray, " N"]:
     length = as_logs(n_tokens, "n_tokens", n)
     if length.min() < 1:
         row = int(np.argmin(length))
-        raise InputError("n_tokens", where=f"row {row}", found=length[row], expected=">= 1")
+        raise InputError("n_tokens", where=f"row {row}", found=float(length[row]), expected=">= 1")
     return length
 
 

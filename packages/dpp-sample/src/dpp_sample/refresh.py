@@ -199,6 +199,11 @@ class _Draws:
         self._draws = draws
         self._log_weight = log_weight[draws]
         self.rows, self._group = np.unique(pool.row[draws], return_inverse=True)
+        if len(self.rows) < k:
+            raise InputError(
+                f"{len(self.rows)} distinct texts among {len(draws)} draws, cannot choose {k}",
+                instead="use a larger pool",
+            )
         self._merged = log_sum_by(self._group, self._log_weight, len(self.rows))
         self.dpp = KDPP(pool.features[self.rows], self._merged, k=k)
         self.ess = effective_size(self._log_weight)

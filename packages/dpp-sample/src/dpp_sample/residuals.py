@@ -108,7 +108,7 @@ def log_volume(rows: Float[np.ndarray, "*sets k d"]) -> Float[np.ndarray, "*sets
     squares = np.diagonal(triangle, axis1=-2, axis2=-1) ** 2
     spanned = squares <= SPANNED * np.einsum("...kd,...kd->...k", rows, rows)
     with np.errstate(divide="ignore"):
-        return np.log(np.where(spanned, 0.0, squares)).sum(axis=-1)
+        return np.asarray(np.log(np.where(spanned, 0.0, squares)).sum(axis=-1))
 
 
 def _settled(
