@@ -1,5 +1,6 @@
 """Drawing from a transformers model: log p and log r are those of the laws, whatever acts."""
 
+import copy
 import importlib.util
 import warnings
 from pathlib import Path
@@ -212,6 +213,7 @@ def test_prompts_as_text_and_as_messages(model, tokenizer):
         assert found.token_ids == by_ids.token_ids
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_an_adapter_is_drawn_from_as_the_model_it_makes(model, tokenizer):
     peft = pytest.importorskip("peft")
     adapted = peft.get_peft_model(
@@ -219,6 +221,34 @@ def test_an_adapter_is_drawn_from_as_the_model_it_makes(model, tokenizer):
     ).eval()
     found = hf_candidates(adapted, tokenizer, PROMPT, 16, max_new_tokens=STEPS, generator=seeded())
     assert_sums(found, adapted, processors=())
+
+
+def test_an_encoder_decoder(tokenizer):
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=VOCAB, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, eos_token_id=EOS
+    )
+    config.decoder_start_token_id = 0
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        model.lm_head.weight.normal_(std=2.0)
+    found = hf_candidates(model, tokenizer, PROMPT, 16, max_new_tokens=40, generator=seeded())
+    for ids, logprob in zip(found.token_ids, found.logprob, strict=True):
+        shifted = torch.tensor([[0, *ids[:-1]]])
+        with torch.no_grad():
+            out = model(input_ids=torch.tensor([PROMPT]), decoder_input_ids=shifted).logits[0]
+        terms = torch.log_softmax(out, dim=-1)[range(len(ids)), ids]
+        assert logprob == pytest.approx(float(terms.sum()), abs=1e-4)
+
+
+def test_a_generate_that_goes_its_own_way_is_noticed(model, tokenizer, monkeypatch):
+    generate, other = model.generate, copy.deepcopy(model)
+    monkeypatch.setattr(model, "generate", lambda *args, **kw: generate(*args, **kw).flip(0))
+    with pytest.raises(InputError, match="did not follow the recorded draws"):
+        draw(model, tokenizer)
+    monkeypatch.setattr(model, "generate", other.generate)
+    with pytest.raises(InputError, match="did not call this model's own forward"):
+        draw(model, tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +285,7 @@ def test_a_model_without_end_token_is_refused(model):
         draw(model, tokenizer)
 
 
+@pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
 def test_none_complete_is_an_error(model, tokenizer):
     model.generation_config.min_new_tokens = 5
     with pytest.raises(InputError, match="none of 8 texts ended"):
