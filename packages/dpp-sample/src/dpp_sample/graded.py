@@ -86,7 +86,7 @@ def _graded_coordinates(
         pivot = int(np.argmax(score))
         if score[pivot] == -np.inf:
             break
-        columns.append(span.take(pivot)[1])
+        columns.append(span.take(pivot))
     return np.stack(columns, axis=1)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Real
 
 from .checks import as_count, as_kept, as_logs, as_rows, one_of
 from .errors import rank_error
-from .residuals import Residuals, residuals, spanned_by
+from .residuals import residuals, spanned_by
 
 _WORTHWHILE = 1e-9  # nats that an exchange must gain: less is rounding
 _SWEEPS = 50
@@ -102,7 +102,8 @@ def greedy_map(
 
     if refine:
         chosen = _exchanged(chosen, len(kept), rows, span.norm2, quality)
-    gains = _gains(rows[chosen])
+        span = spanned_by(rows[chosen], np.arange(len(chosen)), capacity=k)
+    gains = np.log(span.gains)
     if len(chosen) < k:
         if fill == "error":
             raise rank_error(len(chosen), k, n)
@@ -118,11 +119,6 @@ def _score(
 ) -> Float[np.ndarray, " n"]:
     with np.errstate(divide="ignore"):  # log 0 = -inf: a row in the span is never chosen
         return quality + np.log(left)
-
-
-def _gains(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:
-    span = Residuals(rows, len(rows))
-    return np.log([span.take(row)[0] for row in range(len(rows))])
 
 
 def _exchanged(

@@ -33,34 +33,35 @@ class Residuals:
         self.rows = rows
         self.norm2 = np.einsum("ij,ij->i", rows, rows)
         self.left = self.norm2.copy()  # exactly 0 for rows in the span
+        self.gains: list[float] = []  # squared residual of each row taken, when it was taken
         self._basis = np.empty((min(capacity, *rows.shape), rows.shape[1]))
-        self.taken = 0
 
     @property
     def basis(self) -> Float[np.ndarray, "taken d"]:
         """Orthonormal rows that span what was taken."""
-        return self._basis[: self.taken]
+        return self._basis[: len(self.gains)]
 
-    def take(self, row: int) -> tuple[float, Float[np.ndarray, " n"]]:
+    def take(self, row: int) -> Float[np.ndarray, " n"]:
         """Add a row whose residual is not 0 to the span.
 
         Returns
         -------
-        Its squared residual, and the coordinate of every row along the new direction; rows
-        that lay in the span already have exactly 0 there.
+        The coordinate of every row along the new direction; exactly 0 for rows that lay in the
+        span already.
         """
-        direction = self.rows[row]
+        basis, direction = self.basis, self.rows[row]
         for _ in range(2):  # once leaves 1e-16 / |residual| of the span, twice leaves nothing
-            direction = direction - (self.basis @ direction) @ self.basis
+            direction = direction - (basis @ direction) @ basis
         gain = float(direction @ direction)
-        self._basis[self.taken] = direction / np.sqrt(gain)
+        direction = direction / np.sqrt(gain)
+        self._basis[len(self.gains)] = direction
+        self.gains.append(gain)
 
-        along = self.rows @ self._basis[self.taken]
+        along = self.rows @ direction
         along[self.left == 0] = 0.0
-        self.taken += 1
         self.left = _settled(self.left - along**2, self.rows, self.basis, self.norm2)
         self.left[row] = 0.0
-        return gain, along
+        return along
 
 
 def spanned_by(
