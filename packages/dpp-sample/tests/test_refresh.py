@@ -177,12 +177,14 @@ def test_indices_number_the_proposed_candidates():
 
 def test_token_ids_and_rewards_go_along(string_space):
     _, r, _, embed = space_of(string_space)
-    ids = {"token_ids": lambda rows: [[int(row), 7] for row in rows]}
-    best = lambda texts: np.array([50.0 if text in "12" else 0.0 for text in texts])
+    fields = {
+        "token_ids": lambda rows: [[int(row), 7] for row in rows],
+        "reward": lambda rows: np.where(np.isin(rows, [1, 2]), 50.0, 0.0),
+    }
     with pytest.warns(PoolWarning):
         chosen = iterated_select(
-            proposer(r, **ids), 2, embed=embed, kernel=None, pool_size=30, rounds=2, beta=1.0,
-            reward=best, rng=0,
+            proposer(r, **fields), 2, embed=embed, kernel=None, pool_size=30, rounds=2, beta=1.0,
+            rng=0,
         )  # fmt: skip
     assert sorted(chosen.texts) == ["1", "2"]
 

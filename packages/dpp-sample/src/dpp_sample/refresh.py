@@ -10,6 +10,7 @@ proportion to its weight, since copies may come from different proposals.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -102,7 +103,6 @@ def iterated_select(
     rounds: int,
     beta: float,
     lam: float = 1.0,
-    reward: Callable[[list[str]], np.ndarray] | None = None,
     rng: RngLike = None,
 ) -> Selection:
     """Draw k strings by iterated pools, asking for fresh candidates in each round.
@@ -125,8 +125,6 @@ def iterated_select(
         Refreshments after the first pool: the model is asked for ``N + rounds (N - k)`` strings.
     beta, lam
         As for `Pool.at`. There is no automatic beta: it would depend on the pool.
-    reward
-        Reward of texts, where log q has one.
     rng
         Seed or generator, passed on to `propose`.
 
@@ -148,14 +146,14 @@ def iterated_select(
         raise InputError("pool_size", found=pool_size, expected=f"more than k = {k}")
     if rounds < 0:
         raise InputError("rounds", found=rounds, expected=">= 0")
-    first = pool = now = None
-    held = local = np.zeros(0, dtype=int)
-    current, number, proposed = Candidates([]), held, 0
+    first = pool = now = current = None
+    held = local = number = np.zeros(0, dtype=int)
+    proposed = 0
     for _ in range(rounds + 1):
         fresh = propose(pool_size - len(held), generator)
+        current = _joined(None if current is None else current.take(held), fresh)
         number = np.append(number[held], proposed + np.arange(len(fresh)))
         proposed += len(fresh)
-        current = _joined(current, held, fresh)
         if first is None:
             embed, kernel = _fixed(embed, kernel, current.texts, pool_size)
         pool = make_pool(
@@ -165,12 +163,12 @@ def iterated_select(
             token_ids=current.token_ids,
             logprob=current.logprob,
             proposal_logprob=current.proposal_logprob,
-            reward=None if reward is None else reward(current.texts),
+            reward=current.reward,
         )
         now = _Draws(pool, pool.draw_log_weight(beta, lam), np.arange(len(current)), k)
         first = first or now
         local, held = now.sample(generator)
-    assert first is not None and now is not None and pool is not None
+    assert first is not None and now is not None and pool is not None and current is not None
     doubts = first.doubts(beta)
     warn_of(doubts)
     kl_estimate, n_eff = first.bias()
@@ -264,22 +262,18 @@ def _fixed(
     return embed, kernel
 
 
-def _joined(old: Candidates, held: Int[np.ndarray, " k"], fresh: Candidates) -> Candidates:
+def _joined(held: Candidates | None, fresh: Candidates) -> Candidates:
     """The held candidates, then the fresh ones, with what a pool needs of them."""
     if fresh.logprob is None:
         raise InputError("propose", found="candidates without log-probs", expected="their log p")
-    log_r = fresh.logprob if fresh.proposal_logprob is None else fresh.proposal_logprob
-    if not len(held):
-        return Candidates(fresh.texts, fresh.token_ids, fresh.logprob, log_r)
-    assert old.logprob is not None and old.proposal_logprob is not None
-    if (old.token_ids is None) != (fresh.token_ids is None):
-        raise InputError("propose", found="token ids in some rounds", expected="in all or none")
-    ids = None
-    if old.token_ids is not None and fresh.token_ids is not None:
-        ids = [old.token_ids[draw] for draw in held] + fresh.token_ids
-    return Candidates(
-        [old.texts[draw] for draw in held] + fresh.texts,
-        ids,
-        np.append(old.logprob[held], fresh.logprob),
-        np.append(old.proposal_logprob[held], log_r),
-    )
+    if fresh.proposal_logprob is None:
+        fresh = replace(fresh, proposal_logprob=fresh.logprob)
+    if held is None:
+        return fresh
+    joined: dict[str, Any] = {}
+    for name in ("texts", "token_ids", "logprob", "proposal_logprob", "reward"):
+        old, new = getattr(held, name), getattr(fresh, name)
+        if (old is None) != (new is None):
+            raise InputError("propose", found=f"{name} in some rounds", expected="in all or none")
+        joined[name] = np.append(old, new) if isinstance(new, np.ndarray) else new and old + new
+    return Candidates(**joined)
