@@ -177,6 +177,13 @@ def test_the_bar_is_for_a_terminal_on_standard_error(
     assert "look" in shown.err
 
 
+def test_workers_leave_ctrl_c_to_this_process() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    handlers = map_jobs(lambda _: signal.getsignal(signal.SIGINT), range(4), jobs=2)
+    assert set(handlers) == {signal.SIG_IGN}
+    assert signal.getsignal(signal.SIGINT) is before is not signal.SIG_IGN
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_no_worker_and_no_tracebacks(tmp_path: Path) -> None:
     """Ctrl-C in a terminal reaches the parent and its workers; all must go, and quietly."""

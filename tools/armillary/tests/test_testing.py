@@ -100,7 +100,7 @@ def toy_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "[console_scripts]\ntoy-method = toy_method.work:main\n"
     )
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     return folder
 
 
