@@ -241,6 +241,7 @@ def _draw(
             )
     finally:
         hook.remove()
+        recorder.raw = None  # size x vocabulary numbers, and the recorders of all batches stay
     followed = out[:, -len(recorder.tokens) :]
     drawn, kept = torch.stack(recorder.tokens, dim=1), torch.stack(recorder.kept, dim=1)
     if followed.shape != drawn.shape or not torch.equal(followed[kept], drawn[kept]):
