@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armillary.figures import COLORS, MARKERS, new
+from armillary.figures import COLORS, LINESTYLES, MARKERS, label_axes, new
 
 from .sweeps import METHODS
 
@@ -42,18 +42,16 @@ def frontier_figure(prompts: Sequence[Sequence[dict[str, Any]]]) -> "Figure":
         error = place.std(axis=0, ddof=1) / np.sqrt(len(place)) if len(place) > 1 else 0 * mean
         mean, error = mean[np.argsort(mean[:, 0])], error[np.argsort(mean[:, 0])]
         axes.errorbar(
-            mean[:, 0],
-            mean[:, 1],
-            xerr=error[:, 0],
-            yerr=error[:, 1],
+            *mean.T, *error.T[::-1], fmt="none", ecolor=COLORS[number], elinewidth=0.8, alpha=0.35
+        )
+        axes.plot(
+            *mean.T,
             color=COLORS[number],
             marker=MARKERS[number],
+            linestyle=LINESTYLES[number],
             markersize=5,
             linewidth=1.2,
-            elinewidth=0.6,
             label=_NAMES[method],
         )
-    axes.set_xlabel("quality: mean log p of the set (nats)")
-    axes.set_ylabel("diversity: Vendi score of the set")
-    axes.legend()
+    label_axes(axes, "quality: mean log p of the set (nats)", "diversity: Vendi score of the set")
     return figure
