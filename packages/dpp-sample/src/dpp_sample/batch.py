@@ -23,6 +23,7 @@ from armillary.randomness import keyed
 from . import features as maps
 from .clusters import number_clusters, one_hot, sql_clusters
 from .errors import RankError
+from .gold import read_ambrosia, read_gsm8k
 from .metrics import coverage, distinct_n, vendi_score
 from .pool import Pool, make_pool
 from .selection import select
@@ -30,6 +31,7 @@ from .sources import Group, read_jsonl
 from .sweeps import sweep, volumes
 
 __all__ = [
+    "Meanings",
     "PoolSettings",
     "Settings",
     "build_pool",
@@ -54,7 +56,7 @@ class PoolSettings:
 
     kernel: str = "shifted"
     embedding: str | None = None  # "lexical", "field", a folder; None: the field if it is there
-    cluster: str | None = None  # "number" or "sql:FILE"
+    cluster: str | None = None  # "number", or "sql:", "gsm8k:" or "ambrosia:" and a file
     normalize: str | None = None
     pool_kind: str = "iid"
     length_normalize: bool = False
@@ -107,16 +109,24 @@ def prompts(
         yield replace(kept, candidates=replace(kept.candidates, embedding=given))
 
 
-def build_pool(group: Group, settings: PoolSettings) -> tuple[Pool, Int[np.ndarray, " n"] | None]:
-    """The pool of a prompt, and the cluster of each of its rows where clusters are asked for."""
+@dataclass(frozen=True, eq=False)
+class Meanings:
+    """The cluster of each row of a pool, and the clusters that a set should cover."""
+
+    clusters: Int[np.ndarray, " n"]
+    targets: Int[np.ndarray, " t"]
+
+
+def build_pool(group: Group, settings: PoolSettings) -> tuple[Pool, Meanings | None]:
+    """The pool of a prompt, and what its rows mean where clusters are asked for."""
     found = group.candidates
     assert found.embedding is not None, "prompts() gives each group its embedding"
     kernel: str | None = settings.kernel
-    features, clusters = found.embedding, None
+    features, meanings = found.embedding, None
     if settings.cluster is not None:
-        clusters = _clusters(found.texts, settings.cluster)
+        meanings = _meanings(group, settings.cluster)
         text = getattr(maps, settings.kernel)(features)
-        parts = [(text, 1 - _CLUSTER_SHARE), (one_hot(clusters), _CLUSTER_SHARE)]
+        parts = [(text, 1 - _CLUSTER_SHARE), (one_hot(meanings.clusters), _CLUSTER_SHARE)]
         features, kernel = maps.combine_features(parts), None
     pool = make_pool(
         found.texts,
@@ -131,7 +141,9 @@ def build_pool(group: Group, settings: PoolSettings) -> tuple[Pool, Int[np.ndarr
         length_normalize=settings.length_normalize,
         n_tokens=found.n_tokens,
     )
-    return pool, None if clusters is None else clusters[pool.index]
+    if meanings is not None:
+        meanings = replace(meanings, clusters=meanings.clusters[pool.index])
+    return pool, meanings
 
 
 def select_prompt(group: Group, settings: Settings) -> dict[str, Any]:
@@ -145,7 +157,7 @@ def select_prompt(group: Group, settings: Settings) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pool, clusters = build_pool(group, settings.pool)
+            pool, meanings = build_pool(group, settings.pool)
             chosen = select(
                 pool,
                 settings.k,
@@ -183,8 +195,8 @@ def select_prompt(group: Group, settings: Settings) -> dict[str, Any]:
         "logprob_sd": weights.logprob_sd,
         "reward_sd": weights.reward_sd,
     }
-    if clusters is not None:
-        figures["coverage"] = coverage(clusters[rows], np.unique(clusters[clusters >= 0]))
+    if meanings is not None and meanings.targets.size:
+        figures["coverage"] = coverage(meanings.clusters[rows], meanings.targets)
     # The library says the same thing as a warning and as a note.
     notes = dict.fromkeys([*(str(warning.message) for warning in caught), *chosen.notes])
     return {
@@ -270,12 +282,24 @@ def _embedder(name: str | None) -> Embed | None:
     return SentenceEmbedder(name)
 
 
-def _clusters(texts: Sequence[str], name: str) -> Int[np.ndarray, " n"]:
+def _meanings(group: Group, name: str) -> Meanings:
+    kind, _, file = name.partition(":")
+    texts = group.candidates.texts
+    if kind in ("gsm8k", "ambrosia") and file:
+        answers = {"gsm8k": read_gsm8k, "ambrosia": read_ambrosia}[kind](Path(file))
+        if group.prompt_id not in answers:
+            raise InputError(
+                f"no row of that number in {file}",
+                expected=f"the number of a row as prompt_id, 0 to {len(answers) - 1}",
+            )
+        return Meanings(*answers[group.prompt_id].clusters(texts))
     if name == "number":
-        return number_clusters(texts)
-    if name.startswith("sql:"):
-        return sql_clusters(texts, name.removeprefix("sql:"))
-    raise InputError("--cluster", found=name, expected="number or sql:DATABASE")
+        clusters = number_clusters(texts)
+    elif kind == "sql" and file:
+        clusters = sql_clusters(texts, file)
+    else:
+        raise InputError("--cluster", found=name, expected="number or sql:DATABASE")
+    return Meanings(clusters, np.unique(clusters[clusters >= 0]))
 
 
 def _kept_rows(group: Group, pool: Pool, keep: Sequence[str]) -> list[int]:

@@ -38,6 +38,8 @@ def select(
     embedding: str | None = None,
     embeddings: Path | None = None,
     cluster: str | None = None,
+    gsm8k: Path | None = None,
+    ambrosia: Path | None = None,
     pool_kind: PoolKind = "iid",
     length_normalize: bool = False,
     sort: bool = False,
@@ -81,6 +83,10 @@ def select(
         An .npy file with one row for each row of the file.
     cluster
         Answers that mean the same are close: number, or sql:DATABASE.
+    gsm8k
+        GSM8K's test file; answers are clustered by number, coverage is 1 where one is right.
+    ambrosia
+        AMBROSIA's table, its databases beside it; coverage is the share of readings found.
     pool_kind
         Draws from a model, or a list.
     length_normalize
@@ -92,6 +98,11 @@ def select(
     """
     from .batch import PoolSettings, Settings, each_prompt, prompts, select_prompt
 
+    benchmarks = {"gsm8k": gsm8k, "ambrosia": ambrosia}
+    named = [f"{name}:{path}" for name, path in benchmarks.items() if path is not None]
+    if len([*named, *filter(None, [cluster])]) > 1:
+        raise InputError("--cluster, --gsm8k and --ambrosia", expected="one of them at most")
+    cluster = named[0] if named else cluster
     settings = Settings(
         k=k,
         method=method,
@@ -374,8 +385,8 @@ def _inputs(run: Run, file: Path, embeddings: Path | None, cluster: str | None) 
     """Put the digests of all that is read on record."""
     if embeddings is not None:
         run.input(embeddings)
-    if cluster is not None and cluster.startswith("sql:"):
-        run.input(cluster.removeprefix("sql:"))
+    if cluster is not None and ":" in cluster:
+        run.input(cluster.partition(":")[2])
     return run.input(file)
 
 
