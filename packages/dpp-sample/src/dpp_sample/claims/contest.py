@@ -191,7 +191,7 @@ def bars(scores: Stacked, titles: dict[str, str]) -> "Figure":
         axis.grid(axis="x")
         axis.grid(visible=False, axis="y")
         axis.set_xlabel(title)
-        axis.set(xlim=(0, None), ylim=(-0.7, len(names) - 0.3))
+        axis.set(xlim=(0, 1.02 * max(1.0, high.max())), ylim=(-0.7, len(names) - 0.3))
     return figure
 
 
