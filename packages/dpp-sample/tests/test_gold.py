@@ -80,7 +80,10 @@ def test_ambrosia_names_the_row(ambrosia):
 
 
 def write_candidates(path, prompt_id, texts):
-    rows = [{"prompt_id": prompt_id, "text": t, "logprob": -1.0 - i} for i, t in enumerate(texts)]
+    rows = [
+        {"prompt_id": prompt_id, "text": text, "logprob": -1.0 - i, "embedding": [1.0, i]}
+        for i, text in enumerate(texts)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from armillary import InputError
 from armillary.randomness import RngLike, as_generator
@@ -133,6 +131,9 @@ def kmeans_rerank(
 
     Clusters that stay empty (fewer than `k` distinct rows) are filled by the best remaining rows.
     """
+    from sklearn.cluster import KMeans  # a second to import, which no other baseline needs
+    from sklearn.exceptions import ConvergenceWarning
+
     _check_k(k, len(features))
     seed = int(as_generator(rng).integers(2**31))
     with warnings.catch_warnings():

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Real
 from scipy.linalg import eigh
-from scipy.spatial.distance import pdist
 
 from armillary import InputError
 
@@ -119,6 +118,8 @@ def rbf(
 
 def median_distance(x: Real[np.ndarray, "n d"]) -> float:
     """Bandwidth "median" of `rbf`: of the distances above 0 among at most 1000 rows, or 1."""
+    from scipy.spatial.distance import pdist
+
     rows = np.asarray(x, dtype=float)
     some = rows[np.unique(np.linspace(0, len(rows) - 1, min(1000, len(rows))).astype(int))]
     distances = pdist(some)
