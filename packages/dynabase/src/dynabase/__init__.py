@@ -63,6 +63,7 @@ _HOME = {
     "baselines": "",
     "systems": "",
 }
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

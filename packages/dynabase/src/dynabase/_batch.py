@@ -13,7 +13,7 @@ from .neighbours import Stack
 # A context with more numbers than this is searched faster alone, by its tree.
 LARGE = 12_000
 # Rows of the contexts searched together: their difference array stays in a core's cache.
-TOGETHER = 1 << 15
+TOGETHER = 1 << 16
 
 
 def forecast_models(models: Sequence[Model], n_steps: int) -> list[Float[np.ndarray, "n d"]]:

@@ -94,7 +94,7 @@ def regular(index: "pd.Index") -> "pd.Index":
     if len(index) < 2:
         return index
     if isinstance(index, pd.PeriodIndex):
-        _check_length(index[-1].ordinal - index[0].ordinal + 1, len(index))
+        _check_length(int(index.asi8[-1] - index.asi8[0]) + 1, len(index))
         return pd.period_range(index[0], index[-1], freq=index.freq, name=index.name)
     if isinstance(index, pd.DatetimeIndex):
         frequency = index.freq or _frequency(index)

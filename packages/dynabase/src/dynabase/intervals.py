@@ -25,6 +25,8 @@ from .embed import autocorrelation
 
 # An autocorrelation above this marks a season; below it is what chance gives.
 SEASONAL = 0.3
+# Among peaks so near to the highest the first is taken: the others are multiples of the period.
+ALIKE = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +109,7 @@ def season_length(series: Float[np.ndarray, "T d"]) -> int:
     inner = correlation[1 : n // 4 + 1]
     peak = (inner[1:-1] > inner[:-2]) & (inner[1:-1] >= inner[2:]) & (inner[1:-1] > SEASONAL)
     heights = np.where(peak, inner[1:-1], 0.0).max(axis=1, initial=0.0)
-    return int(heights.argmax()) + 2 if heights.any() else 1
+    return int(np.argmax(heights >= ALIKE * heights.max())) + 2 if heights.any() else 1
 
 
 def _startable(model: Model, origins: Int[np.ndarray, " n"]) -> np.ndarray:

@@ -237,6 +237,8 @@ def itinerary_period(indices: Int[np.ndarray, " n"]) -> int | None:
     The smallest p, at most a quarter of the sequence, with which its second half repeats itself.
     """
     half = np.asarray(indices)[len(indices) // 2 :]
+    if not len(half):
+        return None
     longest = len(indices) // 4
     for period in len(half) - 1 - np.flatnonzero(half[:-1] == half[-1])[::-1]:
         if period > longest:

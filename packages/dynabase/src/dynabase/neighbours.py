@@ -15,7 +15,6 @@ are ways to the answer of that order, never approximations of it.
 """
 
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,25 +29,6 @@ TREE_ROWS = 400
 TREE_COORDINATES = 12
 # Entries of one difference array; small enough to stay in the cache of one core.
 CHUNK = 1 << 16
-
-
-class Searcher(Protocol):
-    """What a rollout needs of its context or contexts."""
-
-    @property
-    def spread(self) -> float | Float[np.ndarray, " b"]:
-        """Root mean square distance of the rows from their mean; 1 for a constant context."""
-        ...
-
-    def nearest(
-        self, states: Float[np.ndarray, "b D"], k: int, previous: Int[np.ndarray, "b k"]
-    ) -> tuple[Int[np.ndarray, "b k"], Float[np.ndarray, "b k"]]:
-        """Indices and squared distances of the `k` nearest admissible rows, nearest first."""
-        ...
-
-    def gather(self, index: Int[np.ndarray, "b k"], offset: int) -> Float[np.ndarray, "b k D"]:
-        """Rows at ``index + offset``."""
-        ...
 
 
 class Context:
@@ -305,6 +285,10 @@ class Stack:
     def gather(self, index: Int[np.ndarray, "s k"], offset: int) -> Float[np.ndarray, "s k D"]:
         """Rows at ``index + offset``, each from its own context."""
         return self.rows[self._series, index + offset]
+
+
+# What a rollout takes its neighbours from.
+Searcher = Context | Prefixes | Stack
 
 
 def _spread(rows: Float[np.ndarray, "T D"]) -> float:
