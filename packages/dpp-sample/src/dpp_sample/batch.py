@@ -27,7 +27,7 @@ from .gold import read_ambrosia, read_gsm8k
 from .metrics import coverage, distinct_n, vendi_score
 from .pool import Pool, make_pool
 from .selection import select
-from .sources import Group, read_jsonl
+from .sources import Group, PoolKind, read_jsonl
 from .sweeps import sweep, volumes
 
 __all__ = [
@@ -58,7 +58,7 @@ class PoolSettings:
     embedding: str | None = None  # "lexical", "field", a folder; None: the field if it is there
     cluster: str | None = None  # "number", or "sql:", "gsm8k:" or "ambrosia:" and a file
     normalize: str | None = None
-    pool_kind: str = "iid"
+    pool_kind: PoolKind = "iid"
     length_normalize: bool = False
 
 
