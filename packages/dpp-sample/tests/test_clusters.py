@@ -112,9 +112,9 @@ def test_hostile_queries_fail_and_leave_everything_as_it_was(name, database, tmp
     monkeypatch.chdir(tmp_path)
     before = database.read_bytes()
     started = time.monotonic()
-    found = sql_clusters([HOSTILE[name], "SELECT 1"], database, timeout_s=0.3)
+    found = sql_clusters([HOSTILE[name], "SELECT 1"], database, timeout_s=0.5)
     assert found.tolist() == [-1, 0]
-    assert time.monotonic() - started < 10  # 0.3 s asked for; the rest is for a busy machine
+    assert time.monotonic() - started < 10  # 0.5 s asked for; the rest is for a busy machine
     assert database.read_bytes() == before
     assert list(tmp_path.iterdir()) == [database]
 

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 
 from armillary import InputError
 
+_GRACE_S = 2.0  # for a busy machine, before a query that does not stop is killed
 _WHOLE = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)"
 _NUMBER = re.compile(rf"(?:(?<![\w.)\]])[-−])?(?:{_WHOLE}(?:\.[0-9]+)?|(?<!\w)\.[0-9]+)")
 
@@ -47,7 +48,7 @@ def sql_clusters(
     path
         The database; nothing is written there or beside it.
     timeout_s
-        Seconds for each query. One that SQLite cannot interrupt is killed a second later.
+        Seconds for each query. One that SQLite cannot interrupt is killed 2 s later.
     max_rows
         A result with more rows is a failure.
 
@@ -94,7 +95,7 @@ class _Sandbox:
         try:
             self._process.stdin.write(json.dumps(sql) + "\n")
             self._process.stdin.flush()
-            answer = self._answers.get(timeout=self._timeout_s + 1)
+            answer = self._answers.get(timeout=self._timeout_s + _GRACE_S)
         except (Empty, BrokenPipeError):
             answer = ""
         if not answer:  # too long, or it took the process down
