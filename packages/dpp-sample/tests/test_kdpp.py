@@ -40,11 +40,13 @@ def test_eigenvalues_are_those_of_l(brute_force):
     assert log_esp(dpp.eigenvalues, 3)[-1, 3] == pytest.approx(dpp.log_normalizer, abs=1e-12)
 
 
-def test_draws_follow_the_law(brute_force, fit_p_value):
-    """False alarm probability 1e-4."""
-    features, weight = example()
-    draws = KDPP(features, weight, k=3).sample(20_000, rng=1)
-    assert fit_p_value(draws, brute_force(features, weight, 3)) > 1e-4
+@pytest.mark.parametrize(("n", "d", "k"), [(9, 6, 3), (5, 4, 3), (6, 4, 2)])
+def test_draws_follow_the_law(brute_force, fit_p_value, n, d, k):
+    """False alarm probability 1e-4 each; few cells and alike rows find small faults."""
+    features, weight = example(n, d, spread=0.5)
+    features += 1
+    draws = KDPP(features, weight, k=k).sample(40_000, rng=1)
+    assert fit_p_value(draws, brute_force(features, weight, k)) > 1e-4
 
 
 def test_single_draws_follow_the_law(brute_force, fit_p_value):

@@ -3,11 +3,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from armillary import InputError
 from dpp_sample import KDPP, PoolWarning, iterated_select, make_pool, select
 from dpp_sample.bias import exact_pool_law, refresh_kernel
 from dpp_sample.features import LexicalEmbedder
+from dpp_sample.refresh import _Draws
 from dpp_sample.sources import Candidates
 
 PAIRS = list(combinations(range(5), 2))
@@ -70,7 +72,7 @@ def test_refreshed_selection_follows_the_chunks(string_space, fit_p_value):
     """
     p, r, features, _ = space_of(string_space)
     rng = np.random.default_rng(5)
-    rows = np.concatenate([rng.permutation(np.repeat(np.arange(5), 2))[:8] for _ in range(2)])
+    rows = np.array([0, 3, 1, 4, 2, 3, 4, 4, *rng.permutation([0, 1, 2, 0, 1, 0, 0, 1])])
     pool = make_pool(
         [str(row) for row in rows], features[rows], kernel=None, logprob=np.log(r)[rows]
     )
@@ -100,6 +102,21 @@ def test_refreshed_selection_follows_the_chunks(string_space, fit_p_value):
     for row in range(5):
         exact = sum(value for pair, value in law.items() if row in pair)
         assert found.get(str(row), 0.0) == pytest.approx(exact, abs=0.1)
+
+
+def test_the_copy_that_stays_is_drawn_by_weight():
+    """One string from two proposals, weights 1 to 4. False alarm probability 1e-4."""
+    pool = make_pool(
+        list("aab"),
+        np.eye(3)[[0, 0, 1]],
+        kernel=None,
+        logprob=np.full(3, -1.0),
+        proposal_logprob=np.array([-1.0, -1 - np.log(4), -1.0]),
+    )
+    draws = _Draws(pool, pool.draw_log_weight(1.0), np.arange(3), 2)
+    rng = np.random.default_rng(0)
+    heavy = sum(1 in draws.sample(rng)[1] for _ in range(1_000))
+    assert binom.ppf(5e-5, 1_000, 0.8) <= heavy <= binom.isf(5e-5, 1_000, 0.8)
 
 
 # select(method="refresh") -------------------------------------------------------------------
@@ -157,8 +174,10 @@ def test_only_independent_draws_can_be_refreshed():
 # iterated_select ----------------------------------------------------------------------------
 
 
-def test_indices_number_the_proposed_candidates():
-    rng, said = np.random.default_rng(0), []
+@pytest.mark.parametrize("seed", range(6))
+def test_indices_number_the_proposed_candidates(seed):
+    """Small refreshments, so that strings of early rounds are often still held at the end."""
+    rng, said = np.random.default_rng(seed), []
 
     def propose(n, rng):
         new = [f"{len(said) + place}" for place in range(n)]
@@ -166,10 +185,10 @@ def test_indices_number_the_proposed_candidates():
         return Candidates(new, logprob=np.full(n, -3.0))
 
     chosen = iterated_select(
-        propose, 3, embed=lambda texts: rng.normal(size=(len(texts), 5)), pool_size=20, rounds=3,
-        beta=1.0, rng=0,
+        propose, 3, embed=lambda texts: rng.normal(size=(len(texts), 5)), pool_size=12, rounds=3,
+        beta=1.0, rng=seed,
     )  # fmt: skip
-    assert len(said) == 20 + 3 * 17
+    assert len(said) == 12 + 3 * 9
     assert chosen.texts == [said[place] for place in chosen.indices]
     assert (np.diff(chosen.indices) > 0).all()
     assert chosen.marginals is None

@@ -110,6 +110,10 @@ def test_automatic_beta_of_draws():
     chosen = select(pool, 4, method="sample", rng=0)
     assert 1 < chosen.beta < 4
     assert chosen.ess == pytest.approx(50, rel=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # at just 4 k there is nothing to doubt
+        chosen = select(even_pool(60), 4, method="sample", rng=0)
+    assert chosen.ess == pytest.approx(16, rel=1e-6)
     listed = even_pool(200, pool_kind="enumerated")
     assert select(listed, 4, method="sample", rng=0).beta == 1.0
 
@@ -131,6 +135,7 @@ def test_uneven_weights_are_warned_of():
     assert [str(warning.message) for warning in caught] == list(chosen.notes)
 
 
+@pytest.mark.filterwarnings("ignore:the effective sample size")
 def test_heavy_tails_are_warned_of():
     rng = np.random.default_rng(0)
     pool = make_pool(
@@ -143,6 +148,7 @@ def test_heavy_tails_are_warned_of():
         select(pool, 3, method="sample", beta=1.0, rng=0)
 
 
+@pytest.mark.filterwarnings("ignore:the effective sample size")
 def test_no_even_beta_is_warned_of():
     with pytest.warns(
         PoolWarning, match="no beta from 1 to 4 gives 10 draws an effective size of 16"
@@ -221,6 +227,7 @@ def test_copies_of_kept_rows_are_not_drawn(pool_of_copies):
 # Too few rows -------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the effective sample size")
 def test_too_few_texts(pool_of_copies):
     pool = make_pool(["a", "b", "a", "c"], np.eye(3)[[0, 1, 0, 2]], logprob=-np.ones(4))
     for method in ("map", "sample"):
@@ -234,6 +241,7 @@ def test_too_few_texts(pool_of_copies):
         assert sorted(chosen.indices) == [0, 1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:the effective sample size")
 def test_filling_up_draws():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(3, 4))[[0, 0, 1, 1, 2, 2]]

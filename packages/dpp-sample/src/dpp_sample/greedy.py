@@ -135,9 +135,7 @@ def _exchanged(
         for place in range(n_kept, len(chosen)):
             others = chosen[:place] + chosen[place + 1 :]
             basis = np.linalg.qr(rows[others].T)[0].T
-            left = residuals(rows, basis, norm2)
-            left[others] = 0.0
-            score = _score(quality, left)
+            score = _score(quality, residuals(rows, basis, norm2))
             best = int(np.argmax(score))
             if score[best] > score[chosen[place]] + _WORTHWHILE:
                 chosen[place] = best

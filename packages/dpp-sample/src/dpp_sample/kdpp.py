@@ -167,7 +167,8 @@ class KDPP:
         Item j + 1 has probability proportional to the squared residual of its row, in the k
         coordinates, outside the rows of the j items before. Rows are proposed by squared norm,
         and looked at in order; each is accepted with the share of it that is left, which is
-        (k - j) / k on average. All draws take their next item at the same time.
+        (k - j) / k on average. All draws take their next item at the same time. Since what is
+        left only shrinks, a proposal that was refused stays so under the same random number.
         """
         size, k = sets.shape
         items = np.full((size, k), -1)
@@ -182,7 +183,6 @@ class KDPP:
             x -= (x @ np.swapaxes(basis, 1, 2)) @ basis
             left = np.vecdot(x, x)
             draw = np.arange(len(live))
-            order = np.arange(rows.shape[1])
             found, directions = [items[live]], [basis]
             for _ in range(k):
                 accepted = left > bar
@@ -196,7 +196,6 @@ class KDPP:
                 along = np.matvec(x, v)
                 x -= along[:, :, None] * v[:, None, :]
                 left -= along**2
-                left[order <= first[:, None]] = -1.0
                 found.append(np.where(hit, rows[draw, first], -1)[:, None])
                 directions.append(v[:, None, :])
             items[live] = np.sort(np.concatenate(found, axis=1), axis=1)[:, -k:]
