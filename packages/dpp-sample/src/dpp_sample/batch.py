@@ -27,13 +27,12 @@ from .gold import read_ambrosia, read_gsm8k
 from .metrics import coverage, distinct_n, vendi_score
 from .pool import Pool, make_pool
 from .selection import select
-from .sources import Group, PoolKind, read_jsonl
+from .settings import PoolSettings, Reading, Settings
+from .sources import Group, read_jsonl
 from .sweeps import sweep, volumes
 
 __all__ = [
     "Meanings",
-    "PoolSettings",
-    "Settings",
     "build_pool",
     "each_prompt",
     "prompts",
@@ -50,39 +49,7 @@ _CLUSTER_SHARE = 0.9
 _BATCH = 16
 
 
-@dataclass(frozen=True)
-class PoolSettings:
-    """How the rows of a prompt become a pool; see `make_pool`."""
-
-    kernel: str = "shifted"
-    embedding: str | None = None  # "lexical", "field", a folder; None: the field if it is there
-    cluster: str | None = None  # "number", or "sql:", "gsm8k:" or "ambrosia:" and a file
-    normalize: str | None = None
-    pool_kind: PoolKind = "iid"
-    length_normalize: bool = False
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a prompt's set is chosen; see `select`."""
-
-    k: int
-    method: str = "map"
-    beta: float | None = None
-    lam: float = 1.0
-    fill: str = "error"
-    smooth: str = "none"
-    map_on: str = "quality"
-    refine: bool = False
-    rounds: int = 4
-    keep: tuple[str, ...] = ()
-    seed: int = 0
-    pool: PoolSettings = PoolSettings()
-
-
-def prompts(
-    path: Path, settings: PoolSettings, *, sort: bool = False, embeddings: Path | None = None
-) -> Iterator[Group]:
+def prompts(path: Path, settings: PoolSettings, reading: Reading) -> Iterator[Group]:
     """Groups of complete candidates, each with its embedding.
 
     Raises
@@ -92,9 +59,12 @@ def prompts(
     """
     from armillary.files import read_array
 
-    matrix = None if embeddings is None else read_array(embeddings, mmap=True)
+    given_rows = reading.embeddings
+    matrix = None if given_rows is None else read_array(given_rows, mmap=True)
     embed = _embedder(settings.embedding)
-    for group in read_jsonl(path, sort=sort, embeddings=matrix, pool_kind=settings.pool_kind):
+    for group in read_jsonl(
+        path, sort=reading.sort, embeddings=matrix, pool_kind=settings.pool_kind
+    ):
         kept = group.only_complete()
         where = f"{path}: prompt {group.prompt_id}"
         if not len(kept):

@@ -3,21 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from armillary import InputError
 from armillary.cli import Common, CommonOptions, command
 from armillary.run import Run
 
 from .method import METHOD
+from .settings import PoolSettings, Reading, Settings
 
 main = command(METHOD)
 
 Beta = Literal["auto"] | float
 Size = Annotated[int, Parameter(name=["--k", "-k"])]
-Kernel = Literal["shifted", "cosine", "rbf"]
-Form = Literal["strip", "nfkc", "casefold", "sql"]
-PoolKind = Literal["iid", "enumerated"]
+PoolOptions = Annotated[PoolSettings, Parameter(name="*", group=Group("Pool", sort_key=2))]
+FileOptions = Annotated[Reading, Parameter(name="*", group=Group("File", sort_key=1))]
+_POOL, _READING = PoolSettings(), Reading()
 
 
 def select(
@@ -33,17 +34,10 @@ def select(
     refine: bool = False,
     rounds: int = 4,
     smooth: Literal["none", "psis"] = "none",
-    normalize: Form | None = None,
-    kernel: Kernel = "shifted",
-    embedding: str | None = None,
-    embeddings: Path | None = None,
-    cluster: str | None = None,
     gsm8k: Path | None = None,
     ambrosia: Path | None = None,
-    pool_kind: PoolKind = "iid",
-    length_normalize: bool = False,
-    sort: bool = False,
-    resume: bool = False,
+    pool: PoolOptions = _POOL,
+    reading: FileOptions = _READING,
     common: CommonOptions = Common(),
 ) -> None:
     """Choose K answers for every prompt of a file.
@@ -73,36 +67,21 @@ def select(
         Rounds after the first (refresh).
     smooth
         Smooth the weights' tail: steadier, but not exact.
-    normalize
-        Count texts as one that are equal in this form.
-    kernel
-        Similarity of two embeddings.
-    embedding
-        lexical, field, or the folder of a sentence embedder [default: field if there is one].
-    embeddings
-        An .npy file with one row for each row of the file.
-    cluster
-        Answers that mean the same are close: number, or sql:DATABASE.
     gsm8k
         GSM8K's test file; answers are clustered by number, coverage is 1 where one is right.
     ambrosia
         AMBROSIA's table, its databases beside it; coverage is the share of readings found.
-    pool_kind
-        Draws from a model, or a list.
-    length_normalize
-        Divide log p by the number of tokens.
-    sort
-        The rows of a prompt may stand apart; reads the whole file first.
-    resume
-        Keep what an interrupted run has finished in the same folder.
     """
-    from .batch import PoolSettings, Settings, each_prompt, prompts, select_prompt
+    from dataclasses import replace
+
+    from armillary.files import write_csv, write_jsonl
+
+    from .batch import select_prompt
 
     benchmarks = {"gsm8k": gsm8k, "ambrosia": ambrosia}
     named = [f"{name}:{path}" for name, path in benchmarks.items() if path is not None]
-    if len([*named, *filter(None, [cluster])]) > 1:
+    if len([*named, *filter(None, [pool.cluster])]) > 1:
         raise InputError("--cluster, --gsm8k and --ambrosia", expected="one of them at most")
-    cluster = named[0] if named else cluster
     settings = Settings(
         k=k,
         method=method,
@@ -114,22 +93,16 @@ def select(
         rounds=rounds,
         keep=tuple(keep or ()),
         seed=common.seed,
-        pool=PoolSettings(kernel, embedding, cluster, normalize, pool_kind, length_normalize),
+        pool=replace(pool, cluster=named[0]) if named else pool,
     )
-    _check_size(k)
     _check_distinct(settings.keep)
     with Run(METHOD, "select", common, _record(settings)) as run:
-        groups = prompts(
-            _inputs(run, file, embeddings, cluster), settings.pool, sort=sort, embeddings=embeddings
-        )
-        found = _each(run, each_prompt, select_prompt, groups, settings, resume)
+        found = _each_prompt(run, file, select_prompt, settings, reading)
         unknown = set(settings.keep) - {name for value in found for name in value["seen"]}
         if unknown:
             raise InputError(
                 f"--keep {', '.join(sorted(unknown))}", expected="the id of a row", where=str(file)
             )
-        from armillary.files import write_csv, write_jsonl
-
         figures = [value["figures"] for value in found]
         selected = [row for value in found for row in value["selected"]]
         write_jsonl(run.path("selected.jsonl"), selected)
@@ -147,14 +120,8 @@ def pareto(
     /,
     *,
     k: Size = 5,
-    normalize: Form | None = None,
-    kernel: Kernel = "shifted",
-    embedding: str | None = None,
-    embeddings: Path | None = None,
-    cluster: str | None = None,
-    pool_kind: PoolKind = "iid",
-    sort: bool = False,
-    resume: bool = False,
+    pool: PoolOptions = _POOL,
+    reading: FileOptions = _READING,
     common: CommonOptions = Common(),
 ) -> None:
     """Quality against diversity, for every method.
@@ -167,36 +134,15 @@ def pareto(
         Candidates in JSON Lines with log-probs, the rows of a prompt together.
     k
         Answers for each prompt.
-    normalize
-        Count texts as one that are equal in this form.
-    kernel
-        Similarity of two embeddings.
-    embedding
-        lexical, field, or the folder of a sentence embedder [default: field if there is one].
-    embeddings
-        An .npy file with one row for each row of the file.
-    cluster
-        Answers that mean the same are close: number, or sql:DATABASE.
-    pool_kind
-        Draws from a model, or a list.
-    sort
-        The rows of a prompt may stand apart; reads the whole file first.
-    resume
-        Keep what an interrupted run has finished in the same folder.
     """
     from armillary.files import write_csv
 
-    from .batch import PoolSettings, Settings, each_prompt, prompts, sweep_prompt
+    from .batch import sweep_prompt
     from .figures import frontier_figure
 
-    pool = PoolSettings(kernel, embedding, cluster, normalize, pool_kind)
     settings = Settings(k=k, seed=common.seed, pool=pool)
-    _check_size(k)
     with Run(METHOD, "pareto", common, _record(settings)) as run:
-        groups = prompts(
-            _inputs(run, file, embeddings, cluster), pool, sort=sort, embeddings=embeddings
-        )
-        found = _each(run, each_prompt, sweep_prompt, groups, settings, resume)
+        found = _each_prompt(run, file, sweep_prompt, settings, reading)
         write_csv(run.path("pareto.csv"), [row for value in found for row in value["points"]])
         volumes = [value["volumes"] for value in found]
         run.metrics |= {"n_prompts": len(found), "k": k}
@@ -222,13 +168,8 @@ def check(
     k: Size = 5,
     beta: Beta = "auto",
     lam: float = 1.0,
-    normalize: Form | None = None,
-    kernel: Kernel = "shifted",
-    embedding: str | None = None,
-    embeddings: Path | None = None,
-    pool_kind: PoolKind = "iid",
-    sort: bool = False,
-    resume: bool = False,
+    pool: PoolOptions = _POOL,
+    reading: FileOptions = _READING,
     common: CommonOptions = Common(),
 ) -> int:
     """Look at a file's pools: whether they are large enough for sampling.
@@ -246,24 +187,10 @@ def check(
         Inverse temperature of the whole string.
     lam
         Nats per unit of reward.
-    normalize
-        Count texts as one that are equal in this form.
-    kernel
-        Similarity of two embeddings.
-    embedding
-        lexical, field, or the folder of a sentence embedder [default: field if there is one].
-    embeddings
-        An .npy file with one row for each row of the file.
-    pool_kind
-        Draws from a model, or a list.
-    sort
-        The rows of a prompt may stand apart; reads the whole file first.
-    resume
-        Keep what an interrupted run has finished in the same folder.
     """
     from armillary.files import write_csv
 
-    from .batch import PoolSettings, Settings, each_prompt, prompts, select_prompt
+    from .batch import select_prompt
     from .result import MOST_PARETO_K
 
     settings = Settings(
@@ -273,19 +200,15 @@ def check(
         lam=lam,
         fill="quality",
         seed=common.seed,
-        pool=PoolSettings(kernel, embedding, None, normalize, pool_kind),
+        pool=pool,
     )
-    _check_size(k)
     with Run(METHOD, "check", common, _record(settings)) as run:
-        groups = prompts(
-            _inputs(run, file, embeddings, None), settings.pool, sort=sort, embeddings=embeddings
-        )
-        found = _each(run, each_prompt, select_prompt, groups, settings, resume)
+        found = _each_prompt(run, file, select_prompt, settings, reading)
         rows = [value["figures"] for value in found]
         for row in rows:
             heavy = (row["pareto_k"] or 0.0) > MOST_PARETO_K
             # No figure at all (fewer than k answers) is no reason for trust; a list has none.
-            small = pool_kind == "iid" and (row["n_eff"] is None or row["n_eff"] < 4 * k)
+            small = pool.pool_kind == "iid" and (row["n_eff"] is None or row["n_eff"] < 4 * k)
             row["ok"] = not (heavy or small)
         write_csv(run.path("prompts.csv"), rows)
         _put_on_record(run, rows, k=k, method="sample")
@@ -374,20 +297,26 @@ def generate(
         }
 
 
-def _each(run: Run, each: Any, function: Any, groups: Any, settings: Any, resume: bool) -> list:
+def _each_prompt(
+    run: Run, file: Path, function: Any, settings: Settings, reading: Reading
+) -> list[Any]:
+    """Apply `function` to every prompt of the file; all that is read goes on record."""
     from armillary.checkpoint import Checkpoint
 
-    kept = Checkpoint(run.unfinished("unfinished.jsonl", resume=resume))
-    return list(each(function, groups, settings, jobs=run.jobs, kept=kept, progress=run.progress))
+    from .batch import each_prompt, prompts
 
-
-def _inputs(run: Run, file: Path, embeddings: Path | None, cluster: str | None) -> Path:
-    """Put the digests of all that is read on record."""
-    if embeddings is not None:
-        run.input(embeddings)
-    if cluster is not None and ":" in cluster:
-        run.input(cluster.partition(":")[2])
-    return run.input(file)
+    if settings.k < 1:
+        raise InputError("-k", found=settings.k, expected="a whole number >= 1")
+    cluster = settings.pool.cluster or ""
+    for path in (reading.embeddings, cluster.partition(":")[2], file):
+        if path:
+            run.input(path)
+    kept = Checkpoint(run.unfinished("unfinished.jsonl", resume=reading.resume))
+    groups = prompts(file, settings.pool, reading)
+    values = each_prompt(
+        function, groups, settings, jobs=run.jobs, kept=kept, progress=run.progress
+    )
+    return list(values)
 
 
 def _record(settings: Any) -> dict[str, object]:
@@ -423,11 +352,6 @@ def _put_on_record(run: Run, figures: list[dict[str, Any]], *, k: int, method: s
         first = f"prompt {doubtful[0]['prompt_id']}: {doubtful[0]['notes']}"
         more = f"; {len(doubtful)} of {len(figures)} prompts have notes, see prompts.csv"
         run.warn(first + (more if len(doubtful) > 1 else ""))
-
-
-def _check_size(k: int) -> None:
-    if k < 1:
-        raise InputError("-k", found=k, expected="a whole number >= 1")
 
 
 def _check_distinct(keep: tuple[str, ...]) -> None:

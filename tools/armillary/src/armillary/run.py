@@ -41,8 +41,7 @@ class Common:
     """The options that every verb takes."""
 
     out: Path | None = None
-    """Folder for the results [default: armillary-out/<package>/<verb>]. Files of the same name
-    are replaced, nothing is deleted."""
+    """Folder for the results [default: armillary-out/<package>/<verb>]."""
 
     seed: int = 0
     """Seed of every random draw. Same seed, same machine: same result."""

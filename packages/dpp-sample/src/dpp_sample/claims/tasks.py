@@ -85,12 +85,12 @@ def sql(effort: Effort) -> Measured:
 
 
 def word_problem(effort: Effort) -> Measured:
-    """Problems solved by at least one of 4 chains, at the quality of samples."""
+    """Problems solved by at least one of 4 chains, at the betas that the design fixed."""
     scores = _chains(effort.quick, effort.seed, effort.jobs)
-    gain = bootstrap(
-        partial(_at_equal_quality, scores), _items(scores), draws=1000, seed=effort.seed
+    gain, distinct = (
+        difference(scores, measure, "k-DPP, beta 1", SAMPLING, effort.seed)
+        for measure in ("pass@4", "distinct")
     )
-    distinct = difference(scores, "distinct", "k-DPP, beta 1", SAMPLING, effort.seed)
     solved = mean_interval(scores["MAP, beta 1"]["pass@4"], effort.seed)
     effort.run.figure(
         bars(scores, {"pass@4": "problems solved (pass@4)", "distinct": "distinct answers of 4"}),
@@ -98,35 +98,42 @@ def word_problem(effort: Effort) -> Measured:
         f"Sets of {K} chains for {_items(scores)} word problems: share with a right answer among "
         "them, and distinct answers; mean and 95% bootstrap interval over the problems.",
     )
-    name = f"pass@4: k-DPP at the beta of equal quality, minus {SAMPLING}"
     return Measured(
         [
-            Check(name, *gain, at_least=0.08),
+            Check(f"pass@4: k-DPP, beta 1, minus {SAMPLING}", *gain, at_least=0.08),
             Check(f"distinct: k-DPP, beta 1, minus {SAMPLING}", *distinct, at_least=0.5),
             Check("pass@4: MAP, beta 1", *solved, at_least=0.97),
         ],
         table(scores),
         [
             f"similarity: {MEANING} by the answer, {1 - MEANING:.1f} by the text",
-            "equal quality: linear between the betas, at the mean log p of samples",
+            "at beta 1 repulsion reaches for rare wrong answers, and the sets lose quality",
+            "a slip occurs in 10% of the chains",
         ],
         _MADE,
     )
 
 
-def word_problem_at_one(effort: Effort) -> Measured:
-    """The same with beta fixed at 1, where repulsion costs quality."""
+def word_problem_at_equal_quality(effort: Effort) -> Measured:
+    """The same with beta where the sets are as probable as samples."""
     scores = _chains(effort.quick, effort.seed, effort.jobs)
-    ours = "k-DPP, beta 1"
-    gain = difference(scores, "pass@4", ours, SAMPLING, effort.seed)
-    cost = difference(scores, "mean_logprob", ours, SAMPLING, effort.seed)
-    notes = ["at beta 1 repulsion reaches for rare wrong answers, and the sets lose quality"]
+    gain = bootstrap(
+        partial(_at_equal_quality, scores), _items(scores), draws=1000, seed=effort.seed
+    )
+    cost = difference(scores, "mean_logprob", "k-DPP, beta 1", SAMPLING, effort.seed)
     return Measured(
         [
-            Check(f"pass@4: {ours}, minus {SAMPLING}", *gain, at_least=0.08),
-            Check(f"mean log p: {ours}, minus {SAMPLING}", *cost),
+            Check(
+                f"pass@4: k-DPP at the beta of equal quality, minus {SAMPLING}",
+                *gain,
+                at_least=0.08,
+            ),
+            Check(f"mean log p: k-DPP, beta 1, minus {SAMPLING}", *cost),
         ],
-        notes=notes,
+        notes=[
+            "equal quality: linear between the betas, at the mean log p of samples",
+            "this measure was chosen after beta 1 had been seen to fall short",
+        ],
         scope=_MADE,
     )
 
