@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-from armillary import InputError  # noqa: E402
-from dpp_sample.features import SentenceEmbedder  # noqa: E402
+from armillary import InputError
+from dpp_sample.features import SentenceEmbedder
 
 TEXTS = ["a cat", "a kitten sat on the mat", "tax law", "", "a cat"]
 

@@ -6,20 +6,19 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import peft
 import pytest
+import torch
+import transformers
 from scipy.special import logsumexp
 from scipy.stats import chi2
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-from tokenizers import Tokenizer  # noqa: E402
-from tokenizers.models import WordLevel  # noqa: E402
-from tokenizers.pre_tokenizers import WhitespaceSplit  # noqa: E402
-
-from armillary import InputError  # noqa: E402
-from dpp_sample.errors import PoolWarning  # noqa: E402
-from dpp_sample.sources import hf_candidates  # noqa: E402
+from armillary import InputError
+from dpp_sample.errors import PoolWarning
+from dpp_sample.sources import hf_candidates
 
 VOCAB = 64
 EOS = 2
@@ -215,7 +214,6 @@ def test_prompts_as_text_and_as_messages(model, tokenizer):
 
 @pytest.mark.filterwarnings("ignore")
 def test_an_adapter_is_drawn_from_as_the_model_it_makes(model, tokenizer):
-    peft = pytest.importorskip("peft")
     adapted = peft.get_peft_model(
         model, peft.LoraConfig(target_modules=["c_attn"], init_lora_weights=False)
     ).eval()
