@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from template_package import median_of_means
@@ -9,6 +9,7 @@ numbers = st.floats(-1e6, 1e6, allow_nan=False)
 samples = st.lists(numbers, min_size=1, max_size=60).map(lambda x: np.array(x, dtype=float))
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(samples, st.data())
 def test_the_estimate_lies_among_the_values(values, data):
     blocks = data.draw(st.integers(1, len(values)))
@@ -17,6 +18,7 @@ def test_the_estimate_lies_among_the_values(values, data):
     assert values.min() - slack <= value <= values.max() + slack
 
 
+@settings(deadline=None)
 @given(samples, st.data(), st.floats(-100, 100), numbers)
 def test_a_change_of_unit_changes_the_estimate_alike(values, data, scale, shift):
     blocks = data.draw(st.integers(1, len(values)))
