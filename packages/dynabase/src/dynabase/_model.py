@@ -190,19 +190,12 @@ class Model:
             path = run_one(context, state[0], n_steps, c.alpha, c.beta, c.radius, shift=shift)
         else:
             b = 1 if first is None else len(first)
+            state, last = np.repeat(state, b, axis=0), np.repeat(last, b, axis=0)
             if shift is not None:
                 shift = replace(shift, past=np.repeat(shift.past, b, axis=0))
-            path = run(
-                context,
-                np.repeat(state, b, axis=0),
-                n_steps,
-                Gains.equal(c.alpha, c.beta, c.radius, b),
-                k=c.k,
-                shift=shift,
-                first=first,
-            )
-        values = self.recording.newest(path)
-        return self.preparation.undo(values, len(self.y), last), path
+            gains = Gains.equal(c.alpha, c.beta, c.radius, b)
+            path = run(context, state, n_steps, gains, k=c.k, shift=shift, first=first)
+        return self.preparation.undo(self.recording.newest(path), len(self.y), last), path
 
     def refitted(self, n: int) -> "Model":
         """The model of the first `n` rows: trend and scale fitted afresh, all else kept."""
@@ -274,7 +267,7 @@ def fit_model(y: Float[np.ndarray, "T d"], settings: Settings) -> Model:
             expected=f"at least {k}",
             instead="fill the gaps, or use fewer delays or neighbours",
         )
-    if not isinstance(settings.n_neighbors, int):
+    if not isinstance(settings.n_neighbors, int) and settings.alpha != "parrot":
         seen = one_step(recording, k=1, beta=0.0, at_most=AT_MOST)
         k = choose_neighbors(seen, recording.context.n_admissible)
     alpha, beta = _gains(recording, settings, k)

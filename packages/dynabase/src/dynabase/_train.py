@@ -55,7 +55,7 @@ class TrainResult:
 
 
 def train(
-    pairs: Sequence[tuple[Float[np.ndarray, "T d"], Float[np.ndarray, "n d"]]],
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
     objective: Literal["dsr", "mse", "horizon"] = "dsr",
     *,
     horizon: int | None = None,
@@ -68,8 +68,9 @@ def train(
     Parameters
     ----------
     pairs
-        (context, target) of each recording: what is given, and what really followed. Each pair is
-        scaled by its context's mean and standard deviations; systems may differ in dimension.
+        (context, target) of each recording, shapes (T, d) and (n, d): what is given, and what
+        really followed. Each pair is scaled by its context's mean and standard deviations; the
+        numbers of coordinates may differ.
     objective
         "dsr": reconstruction, one rollout from the context's last row over the target's length.
         "horizon": mean absolute error over `horizon` steps from 50 rows of the target, relative to

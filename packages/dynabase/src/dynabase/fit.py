@@ -174,37 +174,44 @@ def solve(
     beta: float | None = None,
 ) -> OneStepFit:
     """Fit 1 pooled over recordings; a gain that is None is fitted, the other is kept."""
-    e0, v, e1 = (
-        np.concatenate([getattr(pairs, name) for pairs, _ in recordings])
-        for name in ("e0", "v", "e1")
-    )
+    designs = [np.stack([pairs.e0, pairs.v]) for pairs, _ in recordings]
+    targets = [pairs.e1 for pairs, _ in recordings]
     # What the pairs' squares would be if deviations were as large as the context is wide.
-    total = sum(len(pairs.times) * _variance(c, pairs.e0.shape[1]) for pairs, c in recordings)
+    floor = DEGENERATE**2 * sum(
+        len(pairs.times) * _variance(context, pairs.e0.shape[1]) for pairs, context in recordings
+    )
+    n_pairs = sum(len(target) for target in targets)
+    explained = sum(float(np.sum(target**2)) for target in targets)
+    products = sum((np.einsum("inq,jnq->ij", x, x) for x in designs), np.zeros((2, 2)))
     gains = np.array([alpha or 0.0, beta or 0.0])
-    if np.sum(e0 * e0) <= DEGENERATE**2 * total:
-        matched = len(e0) > 0 and np.sum(e1 * e1) <= DEGENERATE**2 * total
+    if products[0, 0] <= floor:
+        r2 = float(n_pairs > 0 and explained <= floor)
         return OneStepFit(
-            float(gains[0]), float(gains[1]), float(matched), math.nan, math.nan, len(e0), True
+            float(gains[0]), float(gains[1]), r2, math.nan, math.nan, n_pairs, degenerate=True
         )
     free = np.array([alpha is None, beta is None])
-    design = np.stack([e0, v])
-    products = np.einsum("inq,jnq->ij", design, design)
-    target = np.einsum("inq,nq->i", design, e1)[free] - products[free][:, ~free] @ gains[~free]
+    onto = sum((np.einsum("inq,nq->i", x, y) for x, y in zip(designs, targets, strict=True)), 0.0)
     normal = products[np.ix_(free, free)]
     diagonal = np.diag(normal)
     normal = normal + np.diag(np.where(diagonal > 0, RIDGE * diagonal, 1.0))
-    gains[free] = np.linalg.solve(normal, target)
-    residual = e1 - gains[0] * e0 - gains[1] * v
+    gains[free] = np.linalg.solve(normal, (onto - products[:, ~free] @ gains[~free])[free])
+    residuals = [
+        y - np.einsum("i,inq->nq", gains, x) for x, y in zip(designs, targets, strict=True)
+    ]
+    unexplained = sum(float(np.sum(residual**2)) for residual in residuals)
+    scores = [
+        _window_sums(np.einsum("inq,nq->ni", x[free], residual), pairs.times, context.theiler)
+        for x, residual, (pairs, context) in zip(designs, residuals, recordings, strict=True)
+    ]
     errors = np.full(2, math.nan)
-    errors[free] = _standard_errors(design[free], residual, normal, recordings)
-    explained = np.sum(e1 * e1)
+    errors[free] = np.sqrt(np.sum(np.linalg.solve(normal, np.concatenate(scores).T) ** 2, axis=1))
     return OneStepFit(
         alpha=float(gains[0]),
         beta=float(gains[1]),
-        r2=float(1 - np.sum(residual**2) / explained) if explained > 0 else 1.0,
+        r2=1 - unexplained / explained if explained > 0 else 1.0,
         se_alpha=float(errors[0]),
         se_beta=float(errors[1]),
-        n_pairs=len(e0),
+        n_pairs=n_pairs,
         degenerate=False,
     )
 
@@ -311,21 +318,11 @@ def _variance(context: Context, q: int) -> float:
     return float(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))) if len(rows) else 0.0
 
 
-def _standard_errors(
-    design: Float[np.ndarray, "p n q"],
-    residual: Float[np.ndarray, "n q"],
-    normal: Float[np.ndarray, "p p"],
-    recordings: list[tuple[Pairs, Context]],
-) -> Float[np.ndarray, " p"]:
-    """Sandwich estimate: the scores of one Theiler window may be correlated in any way."""
-    scores = np.einsum("pnq,nq->np", design, residual)
-    blocks, used = [], 0
-    for pairs, context in recordings:
-        block = used + pairs.times // max(context.theiler, 1)
-        blocks.append(block)
-        used = int(block.max(initial=used)) + 1
-    _, block = np.unique(np.concatenate(blocks), return_inverse=True)
-    sums = np.zeros((int(block.max(initial=-1)) + 1, len(design)))
+def _window_sums(
+    scores: Float[np.ndarray, "n p"], times: Int[np.ndarray, " n"], window: int
+) -> Float[np.ndarray, "b p"]:
+    """Sums over windows, for the sandwich estimate: within one, scores may be correlated."""
+    _, block = np.unique(times // max(window, 1), return_inverse=True)
+    sums = np.zeros((int(block.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, block, scores)
-    half = np.linalg.solve(normal, sums.T)
-    return np.sqrt(np.sum(half**2, axis=1))
+    return sums

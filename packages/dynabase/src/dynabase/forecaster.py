@@ -46,7 +46,7 @@ class DynaBase(BaseEstimator):
         "shift": the map advances the newest values and the older ones are read from the series'
         history. "vector": the map advances the whole delay vector.
     n_neighbors
-        Neighbours averaged over. "auto": 1 on clean data, 10 on noisy data.
+        Neighbours averaged over. "auto": 1 on clean data and for "parrot", 10 on noisy data.
     theiler
         Neighbours must be farther apart in time. "auto": the memory of the series.
     trust_radius

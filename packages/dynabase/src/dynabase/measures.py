@@ -151,6 +151,19 @@ def d_hellinger(
     )
 
 
+def power_spectrum(
+    values: Float[np.ndarray, " n"], smoothing: float = 20.0
+) -> Float[np.ndarray, " f"]:
+    """Power at the frequencies of `numpy.fft.rfft`, smoothed, with sum one: see `d_hellinger`."""
+    spread = values.std()
+    if spread == 0:
+        raise InputError("values", found="a constant", expected="a series that has a spectrum")
+    power = np.abs(np.fft.rfft((values - values.mean()) / spread)) ** 2
+    if smoothing > 0:
+        power = gaussian_filter1d(power, smoothing)
+    return power / power.sum()
+
+
 def mase(
     *,
     y_true: Float[np.ndarray, "h d"] | Float[np.ndarray, " h"],
@@ -352,13 +365,5 @@ def _spectral_distance(
     constant = (np.ptp(a) == 0, np.ptp(b) == 0)
     if any(constant):
         return 0.0 if all(constant) else 1.0
-    overlap = np.sum(np.sqrt(_spectrum(a, smoothing) * _spectrum(b, smoothing)))
+    overlap = np.sum(np.sqrt(power_spectrum(a, smoothing) * power_spectrum(b, smoothing)))
     return math.sqrt(max(0.0, 1 - overlap))
-
-
-def _spectrum(values: Float[np.ndarray, " n"], smoothing: float) -> Float[np.ndarray, " f"]:
-    scored = (values - values.mean()) / values.std()
-    power = np.abs(np.fft.rfft(scored)) ** 2
-    if smoothing > 0:
-        power = gaussian_filter1d(power, smoothing)
-    return power / power.sum()
