@@ -42,10 +42,12 @@ class EllipsoidScore(ResidualScore):
         z = self.proposal_whitening_(rows)
         return np.einsum("ij,ij->i", z, z)
 
-    def gradients(self, R: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m d"]:
-        """Gradients of the score."""
+    def with_gradients(
+        self, R: Float[np.ndarray, "m d"]
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m d"]]:
+        """Scores and their gradients."""
         white = self.proposal_whitening_
-        return 2.0 * white(R) @ white.matrix
+        return self.score_samples(R), 2.0 * white(R) @ white.matrix
 
     def closed_form(self, q: float) -> Ellipsoid | None:
         """The ellipsoid { score <= q }."""
@@ -117,7 +119,7 @@ class BonferroniBox:
 
     def contains(self, residuals: Float[np.ndarray, "m d"]) -> Bool[np.ndarray, " m"]:
         """Which residuals lie in the box."""
-        return (np.abs(residuals - self.center) <= self.half_widths).all(axis=1)
+        return np.all(np.abs(residuals - self.center) <= self.half_widths, axis=1)
 
     @property
     def log_volume(self) -> float:

@@ -130,7 +130,7 @@ class Body:
         """The set of the other coordinates where those `at` have these values."""
         free = np.setdiff1d(np.arange(self.d), np.asarray(at, dtype=int))
 
-        def whole(points: Points) -> Points:
+        def whole(points: Float[np.ndarray, "m f"]) -> Points:
             full = np.empty((len(points), self.d))
             full[:, free] = points
             full[:, list(at)] = values

@@ -1,5 +1,7 @@
 """How far a region reaches: its intervals in one dimension, its bounding box in more."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
@@ -120,11 +122,18 @@ def _push(
     length = float(np.linalg.norm(goal))
     goal = goal / length
 
+    last: list[Any] = [None, 0.0, goal]  # SLSQP asks for value and gradient at the same point
+
+    def at(z: Float[np.ndarray, " d"]) -> list[Any]:
+        if last[0] is None or not np.array_equal(last[0], z):
+            last[:] = [z.copy(), *excess(white.back(z[None])[0])]
+        return last
+
     def room(z: Float[np.ndarray, " d"]) -> float:
-        return -excess(white.back(z[None])[0])[0]
+        return -at(z)[1]
 
     def room_gradient(z: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
-        return -white.inverse.T @ excess(white.back(z[None])[0])[1]
+        return -white.inverse.T @ at(z)[2]
 
     best = float((starts @ direction).max())
     for start in white(starts):

@@ -44,12 +44,12 @@ __all__ = [
 ]
 
 Index = Int[np.ndarray, " k"]
-Split = tuple[Int[np.ndarray, " a"], Int[np.ndarray, " b"]]
+Split = tuple[np.ndarray, np.ndarray]  # rows to learn from, rows held out
 
 
 def rows_of(data: Any, rows: Index) -> Any:
     """Rows of an array or a table."""
-    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+    return data.iloc[rows] if hasattr(data, "iloc") else np.asarray(data)[rows]
 
 
 def aligned(prediction: Any, target: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -64,7 +64,7 @@ def aligned(prediction: Any, target: Float[np.ndarray, "n d"]) -> Float[np.ndarr
         With both shapes.
     """
     n, d = target.shape
-    shape = np.shape(prediction)
+    shape = np.asarray(prediction).shape
     if shape not in {(n, d), (n,) if d == 1 else (n, d)}:
         raise InputError(
             f"the estimator predicts shape {shape} for {n} rows of {d} output(s)",
@@ -85,13 +85,14 @@ def fitted_estimator(
 ) -> Any:
     """A clone fitted on some rows; array-like parameters of n rows follow them."""
     own = {key: _follow(value, rows, n) for key, value in params.items()}
-    return clone(estimator).fit(rows_of(X, rows), rows_of(Y, rows), **own)
+    copy: Any = clone(estimator)
+    return copy.fit(rows_of(X, rows), rows_of(Y, rows), **own)
 
 
 def _follow(value: Any, rows: Index, n: int) -> Any:
     if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != n:
         return value
-    return rows_of(value if hasattr(value, "iloc") else np.asarray(value), rows)
+    return rows_of(value, rows)
 
 
 def out_of_fold(
@@ -110,7 +111,7 @@ def out_of_fold(
         model = fitted_estimator(estimator, X, Y, learn, params, len(targets))
         return targets[held] - aligned(model.predict(rows_of(X, held)), targets[held])
 
-    parts = Parallel(n_jobs=n_jobs)(delayed(held_out)(split) for split in splits)
+    parts: Any = Parallel(n_jobs=n_jobs)(delayed(held_out)(split) for split in splits)
     out = np.zeros_like(targets)
     for (_, held), part in zip(splits, parts, strict=True):
         out[held] = part
@@ -194,7 +195,8 @@ def fit_fold_rules(
         return FoldRule(model, shape, Calibration(scores, None, shape.score.resolution_))
 
     jobs = zip(splits, rng.spawn(len(splits)), strict=True)
-    return tuple(Parallel(n_jobs=n_jobs)(delayed(one)(split, own) for split, own in jobs))
+    rules: Any = Parallel(n_jobs=n_jobs)(delayed(one)(split, own) for split, own in jobs)
+    return tuple(rules)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,15 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from armillary import InputError
 
-from .checks import as_vector, check_alpha, column_names
-from .conformal import Calibration, misses_allowed, warn_unbounded
+from .checks import check_alpha, column_names
+from .conformal import misses_allowed, warn_unbounded
 from .crossfit import (
     CrossLaw,
     aligned,
@@ -25,6 +25,7 @@ from .fitted import as_score
 from .full import FullLaw
 from .kernel_score import MultivariateKernelScore, generator_from
 from .law import Factor, Law, SplitLaw
+from .mondrian import CalibrationSet, one_a_row
 from .region import RegionSet
 from .scaling import checked_factor, divided
 from .shape import Shape, fit_shape, is_unfitted
@@ -55,7 +56,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         Share of the rows that calibrate (split and full).
     cv
         Folds: of the out-of-fold residuals that fit the score, and of cv+.
-    score
+    residual_score
         None is ``MultivariateKernelScore(alpha=alpha)``; or one with other options, or a fitted
         score, or any object with ``score_samples``.
     scale
@@ -81,7 +82,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         method: str = "split",
         cal_size: float = 0.25,
         cv: int = 5,
-        score: Any = None,
+        residual_score: Any = None,
         scale: Any = "global",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -91,7 +92,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.method = method
         self.cal_size = cal_size
         self.cv = cv
-        self.score = score
+        self.residual_score = residual_score
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -146,7 +147,10 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = fitted_estimator(model, X, Y, train, fit_params, n)
         self._set_shape(rows_of(X, train), residuals, rng)
         self._calibrate(
-            rows_of(X, cal), targets[cal], None, None if groups is None else _rows(groups, cal, n)
+            rows_of(X, cal),
+            targets[cal],
+            None,
+            None if groups is None else one_a_row(groups, n, "groups")[cal],
         )
         return self
 
@@ -167,7 +171,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             Held-out rows.
         score_size
             Share of them, at random, that fits the score; the others calibrate. With a fitted
-            `score` all calibrate.
+            `residual_score` all calibrate.
         weights
             Weight of each row, >= 0, for covariate shift (split only); `predict_region` then
             needs the weights of its rows.
@@ -206,14 +210,14 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self._calibrate(
             rows_of(X, cal),
             targets[cal],
-            None if weights is None else _rows(weights, cal, n),
-            None if groups is None else _rows(groups, cal, n),
+            None if weights is None else one_a_row(weights, n, "weights")[cal],
+            None if groups is None else one_a_row(groups, n, "groups")[cal],
         )
         return self
 
     def _targets(self, X: Any, Y: Any) -> Residuals:
         targets = checked_targets(Y, len(X))
-        self._one_d, self.output_names_ = np.ndim(Y) == 1, column_names(Y)
+        self._one_d, self.output_names_ = np.asarray(Y).ndim == 1, column_names(Y)
         self.n_outputs_ = targets.shape[1]
         return targets
 
@@ -240,11 +244,11 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _learns_from_residuals(self) -> bool:
         """Whether residuals are needed to fit the score or the scale."""
         varies = not isinstance(self.scale, str) or self.scale != "global"
-        return varies or self.score is None or is_unfitted(self.score)
+        return varies or self.residual_score is None or is_unfitted(self.residual_score)
 
     def _shape_of(self, X: Any, residuals: Residuals, rng: np.random.Generator) -> Shape:
         """Scale and score from residuals that no calibration row had a part in."""
-        score = self.score
+        score = self.residual_score
         if score is None:
             score = MultivariateKernelScore(alpha=self.alpha)
         return fit_shape(score, self.scale, X, residuals, self.output_names_, rng)
@@ -266,20 +270,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibration_residuals_ = residuals
         self.score_ = as_score(self.score_, residuals)
         scores = self.score_.score_samples(residuals)
-        if weights is not None:
-            weights = as_vector(weights, "weights", length=len(scores), nonnegative=True)
-        self._weighted = weights is not None
-        self.groups_, index = None, np.zeros(len(scores), dtype=int)
-        if groups is not None:
-            self.groups_, index = np.unique(np.asarray(groups), return_inverse=True)
-        self.calibrations_ = tuple(
-            Calibration(
-                scores[index == label],
-                None if weights is None else weights[index == label],
-                self.score_.resolution_,
-            )
-            for label in range(1 if self.groups_ is None else len(self.groups_))
-        )
+        self.calibration_ = CalibrationSet.build(scores, weights, groups, self.score_.resolution_)
 
     def predict(self, X: Any) -> Any:
         """Point predictions (m, d), or (m,) after fitting on one target given as a vector."""
@@ -323,67 +314,28 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if hasattr(self, "fold_rules_"):
             if not (weights is None and groups is None):
                 self._check_options(groups=groups, weights=weights)
-            law: Law = CrossLaw(
-                tuple(rule.fold(X, self.n_outputs_) for rule in self.fold_rules_), alpha
-            )
+            folds = tuple(rule.fold(X, self.n_outputs_) for rule in self.fold_rules_)
+            law: Law = CrossLaw(folds, alpha)
+            _warn_few(law.n, alpha)
         else:
             law = self._one_score_law(X, alpha, weights, groups)
         return RegionSet(law, self.output_names_)
 
     def _one_score_law(self, X: Any, alpha: float, weights: Any, groups: Any) -> Law:
         prediction, factor = self._predicted(self.estimator_, X), self._factor(X)
-        if (weights is not None) != self._weighted:
-            had = "had" if self._weighted else "had no"
-            raise InputError(f"weights: the calibration rows {had} weights")
-        if weights is not None:
-            weights = as_vector(weights, "weights", length=len(prediction), nonnegative=True)
-        calibrations, index = self._group_index(groups, len(prediction))
+        m, known = len(prediction), self.calibration_
+        index, weights = known.group_of(groups, m), known.weights_of(weights, m)
         score = self.score_
         if self.method == "full" and getattr(score, "kernel_", None) is not None:
             assert isinstance(score, MultivariateKernelScore)
-            if misses_allowed(len(self.calibration_residuals_), alpha) < 1:
-                n = len(self.calibration_residuals_)
-                warn_unbounded(alpha, weighted=False, n=n, stacklevel=4)
+            _warn_few(len(self.calibration_residuals_), alpha)
             return FullLaw.build(score, self.calibration_residuals_, prediction, alpha, factor)
-        law = SplitLaw(score, prediction, alpha, calibrations, index, factor, weights)
-        self._warn(law, groups)
+        law = SplitLaw(score, prediction, alpha, known.calibrations, index, factor, weights)
+        known.warn(law, groups, stacklevel=4)
         return law
 
-    def _group_index(
-        self, groups: Any, m: int
-    ) -> tuple[tuple[Calibration, ...], Int[np.ndarray, " m"]]:
-        """Which calibration serves each row; the last, empty one serves unknown groups."""
-        if self.groups_ is None:
-            if groups is not None:
-                raise InputError("groups: the calibration rows had no groups")
-            return self.calibrations_, np.zeros(m, dtype=int)
-        if groups is None:
-            raise InputError("groups: the calibration rows had groups, these rows need theirs")
-        given = np.asarray(groups)
-        if given.shape != (m,):
-            raise InputError("groups", expected=f"{m} value(s)", found=f"shape {given.shape}")
-        order = {label: k for k, label in enumerate(self.groups_.tolist())}
-        index = np.array([order.get(label, len(order)) for label in given.tolist()], dtype=int)
-        empty = Calibration(np.empty(0), None, self.score_.resolution_)
-        return (*self.calibrations_, empty), index
 
-    def _warn(self, law: SplitLaw, groups: Any) -> None:
-        infinite = np.isinf(law.thresholds())
-        if not infinite.any():
-            return
-        first = law.group[int(np.argmax(infinite))]
-        where = f"{int(infinite.sum())} of {len(infinite)} row(s): "
-        if groups is not None:
-            named = np.unique(np.asarray(groups)[infinite]).tolist()
-            where = f"group(s) {', '.join(map(str, named))}: "
-        n = len(law.calibrations[first])
-        warn_unbounded(law.alpha, weighted=self._weighted and n > 0, n=n, where=where, stacklevel=5)
-
-
-def _rows(values: Any, rows: Int[np.ndarray, " k"], n: int) -> Any:
-    array = np.asarray(values)
-    if array.shape != (n,):
-        raise InputError(
-            "weights or groups", expected=f"{n} value(s)", found=f"shape {array.shape}"
-        )
-    return array[rows]
+def _warn_few(n: int, alpha: float) -> None:
+    """Warn where n rows are too few for any finite region."""
+    if misses_allowed(n, alpha) < 1:
+        warn_unbounded(alpha, weighted=False, n=n, stacklevel=4)

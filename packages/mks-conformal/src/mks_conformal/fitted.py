@@ -48,8 +48,11 @@ class ResidualScore:
         """Scores of residuals, larger is stranger."""
         raise NotImplementedError
 
-    def gradients(self, R: Rows) -> Rows | None:  # noqa: ARG002
-        """Gradients of the score in the residuals' own units; None where there are none."""
+    def with_gradients(
+        self,
+        R: Rows,  # noqa: ARG002
+    ) -> tuple[Float[np.ndarray, " m"], Rows] | None:
+        """Scores and gradients in the residuals' own units; None where there are none."""
         return None
 
     def closed_form(self, q: float) -> Ellipsoid | Box | None:  # noqa: ARG002
@@ -70,9 +73,9 @@ class ResidualScore:
             return self.score_samples(points) <= limit
 
         def excess(x: Float[np.ndarray, " d"]) -> tuple[float, Float[np.ndarray, " d"]]:
-            gradient = self.gradients(x[None])
-            assert gradient is not None
-            return float(self.score_samples(x[None])[0]) / scale - q / scale, gradient[0] / scale
+            found = self.with_gradients(x[None])
+            assert found is not None
+            return (float(found[0][0]) - q) / scale, found[1][0] / scale
 
         scale = max(abs(q), 1e-300)
         far, ellipsoid, bounded = self.far(), None, q < np.inf
@@ -81,7 +84,7 @@ class ResidualScore:
                 bounded = q < far.constant
             elif q > far.minimum:
                 ellipsoid = far.sublevel(q)
-        smooth = np.isfinite(q) and self.gradients(references[:1]) is not None
+        smooth = np.isfinite(q) and self.with_gradients(references[:1]) is not None
         return Body(
             inside=inside,
             references=thin(references),

@@ -146,18 +146,28 @@ class FullConformal:
         return bool(1 + count[0] <= misses_allowed(n, alpha))
 
     def far(self, alpha: float) -> Ellipsoid | None:
-        """Far candidates inside, where their scores are a quadratic and rows' scores constant."""
+        """An ellipsoid of far candidates that are inside, if there is one, to a good approximation.
+
+        Out there S is a quadratic. The rows' scores depend on the candidate only weakly: the
+        level is the least of their quantiles at the tips of a first ellipsoid.
+        """
         tail = self.kernel.tail
         if self.inverse is None or tail is None or not tail.slope or not tail.decays:
             return None
         n = len(self.z)
-        base = 1.0 / np.diagonal(self.inverse)[:n]
-        q = float(Calibration(base).quantile(alpha)[0])
-        core = ExactCore(self.z, self.kernel, self.ridge / n, self.centered)
-        quadratic = core.far()
+        quadratic = ExactCore(self.z, self.kernel, self.ridge / n, self.centered).far()
+        assert quadratic is not None
         # S = s + N lam, and lam' = N lam / n more for the unknown mean, equation (6)
         offset = self.ridge + (self.ridge / n if self.centered else 0.0)
-        return None if quadratic is None else quadratic.sublevel(q - offset)
+        alone = 1.0 / np.diagonal(self.inverse)[:n]
+        first = quadratic.sublevel(float(Calibration(alone).quantile(alpha)[0]) - offset)
+        if first is None:
+            return None
+        tips = np.concatenate([first.center + first.shape.T, first.center - first.shape.T])
+        prior = tail.constant + tail.slope * np.einsum("ij,ij->i", tips, tips)
+        others = self.scores(tail.slope * tips @ self.z.T, prior)[1]
+        level = min(float(Calibration(row).quantile(alpha)[0]) for row in others)
+        return quadratic.sublevel(level - offset)
 
 
 def _bordered(A_inverse: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "b b"]:

@@ -12,7 +12,8 @@ from armillary import InputError
 
 from .checks import as_rows, check_alpha, column_names, same_width
 from .fitted import ResidualScore
-from .kernels import Kernel, as_kernel, make_kernel
+from .kernel_names import make_kernel
+from .kernels import Kernel, as_kernel
 from .nystrom import NystromCore
 from .quadratic import Ellipsoid, Quadratic
 from .score import CHUNK, Core, ExactCore, check_lam
@@ -225,11 +226,15 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
                 out[start : start + CHUNK] = self.core_(z)
         return out if self.core_ is None else out / self._divisor
 
-    def gradients(self, R: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m d"]:
-        """Gradients of the score in the residuals' own units."""
+    def with_gradients(
+        self, R: Float[np.ndarray, "m d"]
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "m d"]]:
+        """Scores and their gradients in the residuals' own units, for a few thousand rows."""
         z = self.whitening_(R)
-        inner = 2.0 * z if self.core_ is None else self.core_.gradients(z) / self._divisor
-        return inner @ self.whitening_.matrix
+        if self.core_ is None:
+            return np.einsum("ij,ij->i", z, z), 2.0 * z @ self.whitening_.matrix
+        scores, slopes = self.core_.with_gradients(z)
+        return scores / self._divisor, slopes @ self.whitening_.matrix / self._divisor
 
     def _quadratic(self) -> tuple[Quadratic | None, bool]:
         """The score far away, in residuals' units, and whether it is that everywhere."""

@@ -12,8 +12,6 @@ Any object that is called with arrays (n, d) and (m, d), gives an (n, m) matrix 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add, mul
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,9 +28,6 @@ __all__ = [
     "Matern32",
     "Tail",
     "as_kernel",
-    "kernel_from_spec",
-    "kernel_names",
-    "make_kernel",
     "squared_distances",
 ]
 
@@ -112,6 +107,7 @@ class Radial(Kernel):
     """A function of |z - z'| / bandwidth with k(z, z) = 1 that vanishes at infinity."""
 
     bandwidth: float = 1.0
+    name: ClassVar[str] = ""
     cusp: ClassVar[bool] = False  # not smooth where the distance is 0
 
     def __post_init__(self) -> None:
@@ -145,11 +141,13 @@ class Radial(Kernel):
 
     def spec(self) -> list[Any]:
         """Name and parameters, for JSON."""
-        return [_NAME_OF[type(self)], float(self.bandwidth)]
+        return [self.name, float(self.bandwidth)]
 
 
 class Gaussian(Radial):
     """exp(-|z - z'|^2 / (2 h^2))."""
+
+    name = "gaussian"
 
     def _profile(self, squares: Matrix) -> Matrix:
         squares *= -0.5 / self.bandwidth**2
@@ -162,6 +160,7 @@ class Gaussian(Radial):
 class Laplace(Radial):
     """exp(-|z - z'| / h)."""
 
+    name = "laplace"
     cusp = True
 
     def _profile(self, squares: Matrix) -> Matrix:
@@ -179,6 +178,8 @@ class Laplace(Radial):
 class InverseMultiquadric(Radial):
     """1 / sqrt(1 + |z - z'|^2 / h^2)."""
 
+    name = "inverse_multiquadric"
+
     def _profile(self, squares: Matrix) -> Matrix:
         squares *= 1.0 / self.bandwidth**2
         squares += 1.0
@@ -192,6 +193,7 @@ class InverseMultiquadric(Radial):
 class Matern32(Radial):
     """(1 + r) exp(-r) with r = sqrt(3) |z - z'| / h."""
 
+    name = "matern32"
     cusp = True
 
     def _profile(self, squares: Matrix) -> Matrix:
@@ -358,47 +360,6 @@ class Foreign(Kernel):
         )
 
 
-_RADIAL: dict[str, Callable[[float], Kernel]] = {
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-    "inverse_multiquadric": InverseMultiquadric,
-    "matern32": Matern32,
-}
-_NAME_OF: dict[type, str] = {
-    Gaussian: "gaussian",
-    Laplace: "laplace",
-    InverseMultiquadric: "inverse_multiquadric",
-    Matern32: "matern32",
-}
-
-
-def kernel_names() -> tuple[str, ...]:
-    """The names that `make_kernel` knows."""
-    return (*_RADIAL, "linear")
-
-
-def make_kernel(name: str, bandwidth: float, gamma: float) -> Kernel:
-    """The kernel of a name such as ``"gaussian+linear"`` or ``"laplace*matern32"``.
-
-    Raises
-    ------
-    InputError
-        If a part of the name is unknown, or `bandwidth` or `gamma` is not positive.
-    """
-
-    def part(word: str) -> Kernel:
-        word = word.strip()
-        if word == "linear":
-            return Linear(gamma)
-        if word not in _RADIAL:
-            known = ", ".join(kernel_names())
-            raise InputError("kernel", found=repr(name), expected=f"{known} joined by + or *")
-        return _RADIAL[word](bandwidth)
-
-    terms = [reduce(mul, map(part, term.split("*"))) for term in name.split("+")]
-    return reduce(add, terms)
-
-
 def as_kernel(kernel: Any) -> Kernel:
     """A kernel object from one, or from a function of two arrays that has `diag`.
 
@@ -414,27 +375,6 @@ def as_kernel(kernel: Any) -> Kernel:
     raise InputError(
         "kernel", found=repr(kernel), expected="a kernel object or a function that has .diag"
     )
-
-
-def kernel_from_spec(spec: Any) -> Kernel:
-    """The kernel that `Kernel.spec` described.
-
-    Raises
-    ------
-    InputError
-        If it describes none.
-    """
-    match spec:
-        case ["+", left, right]:
-            return kernel_from_spec(left) + kernel_from_spec(right)
-        case ["*", left, right]:
-            return kernel_from_spec(left) * kernel_from_spec(right)
-        case ["linear", int() | float() as gamma]:
-            return Linear(float(gamma))
-        case [str() as name, int() | float() as bandwidth] if name in _RADIAL:
-            return _RADIAL[name](float(bandwidth))
-        case _:
-            raise InputError("kernel", found=repr(spec), expected="a saved kernel")
 
 
 def _positive(value: float, name: str) -> None:

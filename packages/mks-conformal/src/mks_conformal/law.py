@@ -7,7 +7,7 @@ and `crossfit.py` hold the others; `SliceLaw` is any of them with some outputs k
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -24,18 +24,26 @@ Values = Float[np.ndarray, " k"]
 Factor = Float[np.ndarray, "m d d"]  # lower triangular L(x), one a row
 
 
+@runtime_checkable
 class Law(Protocol):
     """Membership of points in the regions of m rows."""
 
-    prediction: Float[np.ndarray, "m d"]
-    alpha: float
+    @property
+    def prediction(self) -> Float[np.ndarray, "m d"]:
+        """The point predictions."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Miscoverage."""
+        ...
 
     @property
     def guarantee(self) -> float:
         """The coverage that is proven, on average over calibration and test rows."""
         ...
 
-    def take(self, rows: Rows) -> Self:
+    def take(self, rows: Rows) -> "Law":
         """The law of some of its rows."""
         ...
 
@@ -70,7 +78,7 @@ def scaled(
     return np.linalg.solve(factor[rows], residuals[:, :, None])[:, :, 0]
 
 
-def taken(factor: Factor | None, rows: Rows) -> Factor | None:
+def taken(factor: Factor | None, rows: Rows) -> Float[np.ndarray, "k d d"] | None:
     """Some rows of a factor, if there is one."""
     return None if factor is None else factor[rows]
 

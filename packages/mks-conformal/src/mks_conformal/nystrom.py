@@ -82,8 +82,8 @@ class NystromCore:
         share = self.values / (self.values + lam)
         kept = share > 1e-12
         H = vectors[:, kept] * np.sqrt(share[kept])
-        self.shrunk = solve_triangular(lower, H, lower=True, trans="T", check_finite=False)
-        self.line = solve_triangular(lower, mean, lower=True, trans="T", check_finite=False)
+        self.shrunk = solve_triangular(lower, H, lower=True, trans=1, check_finite=False)
+        self.line = solve_triangular(lower, mean, lower=True, trans=1, check_finite=False)
         self.offset = mean @ H
         self.constant = float(mean @ mean)
 
@@ -96,11 +96,12 @@ class NystromCore:
         score -= np.einsum("ij,ij->i", explained, explained)
         return np.maximum(score, 0.0)
 
-    def gradients(self, z: Points) -> Float[np.ndarray, "m d"]:
-        """Gradients of the score."""
+    def with_gradients(self, z: Points) -> tuple[Scores, Float[np.ndarray, "m d"]]:
+        """Scores and their gradients."""
         explained = self.kernel(z, self.z) @ self.shrunk - self.offset
         weights = explained @ self.shrunk.T + self.line
-        return self.kernel.diag_gradients(z) - 2.0 * self.kernel.gradients(z, self.z, weights)
+        slopes = self.kernel.diag_gradients(z) - 2.0 * self.kernel.gradients(z, self.z, weights)
+        return self(z), slopes
 
     def far(self) -> Quadratic | None:
         """The score where the decaying part of the kernel is zero."""

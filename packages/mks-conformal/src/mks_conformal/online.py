@@ -124,7 +124,8 @@ class OnlineCalibrator:
             raise InputError("refit", found=repr(self.score), expected="a MultivariateKernelScore")
         residuals = np.array(self._residuals)
         older, newer = residuals[: len(residuals) // 2], residuals[len(residuals) // 2 :]
-        self.score = clone(self.score).fit(older)
+        again: Any = clone(self.score)
+        self.score = again.fit(older)
         self._residuals, self._scores, self._sorted = deque(), deque(), []
         self._issued = None
         for row, score in zip(newer, self.score.score_samples(newer), strict=True):

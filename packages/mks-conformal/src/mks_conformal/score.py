@@ -13,7 +13,7 @@ Mahalanobis distance (5). Without centring it is the posterior variance of a Gau
 A `Core` is a fitted score in whitened coordinates; `nystrom.py` holds the one for large n.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -44,6 +44,7 @@ Points = Float[np.ndarray, "m d"]
 Scores = Float[np.ndarray, " m"]
 
 
+@runtime_checkable
 class Core(Protocol):
     """A fitted score in whitened coordinates, on the variance scale."""
 
@@ -56,8 +57,8 @@ class Core(Protocol):
         """Scores of a few thousand points."""
         ...
 
-    def gradients(self, z: Points) -> Float[np.ndarray, "m d"]:
-        """Gradients of the score."""
+    def with_gradients(self, z: Points) -> tuple[Scores, Float[np.ndarray, "m d"]]:
+        """Scores and their gradients."""
         ...
 
     def far(self) -> Quadratic | None:
@@ -176,19 +177,22 @@ class ExactCore:
             score = score - np.einsum("ij,ij->j", half, half)
         return np.maximum(score, 0.0)
 
-    def gradients(self, z: Points) -> Float[np.ndarray, "m d"]:
-        """Gradients of the score."""
-        weights = np.full((len(z), len(self.z)), 1.0 / len(self.z) if self.centered else 0.0)
+    def with_gradients(self, z: Points) -> tuple[Scores, Float[np.ndarray, "m d"]]:
+        """Scores and their gradients."""
+        rows, score = self._centred(z)
+        weights = np.full(rows.shape, 1.0 / len(self.z) if self.centered else 0.0)
         if self.factor is not None:
-            half = _solve_lower(self.factor, self._centred(z)[0].T)
-            solved = solve_triangular(self.factor, half, lower=True, trans="T", check_finite=False)
+            half = _solve_lower(self.factor, rows.T)
+            score = score - np.einsum("ij,ij->j", half, half)
+            solved = solve_triangular(self.factor, half, lower=True, trans=1, check_finite=False)
             if self.centered:
                 solved = solved - solved.mean(axis=0)
             weights += solved.T
-        return self.kernel.diag_gradients(z) - 2.0 * self.kernel.gradients(z, self.z, weights)
+        slopes = self.kernel.diag_gradients(z) - 2.0 * self.kernel.gradients(z, self.z, weights)
+        return np.maximum(score, 0.0), slopes
 
     def far(self) -> Quadratic | None:
-        """A + b.z + z'Qz, what the score is where the decaying part of the kernel is zero."""
+        """The quadratic a + b.z + z'Qz that it is where the decaying part of the kernel is zero."""
         tail = self.kernel.tail
         if tail is None:
             return None

@@ -94,7 +94,7 @@ def select_score(
     shift = float(log_weights.max()) - np.log(N_PROPOSALS)
 
     tasks = [(candidate, fold) for candidate in candidates for fold in folds]
-    trials = Parallel()(
+    trials: Any = Parallel()(
         delayed(_trials)(candidate, *fold, points, level, centered) for candidate, fold in tasks
     )
     round_ = [_ellipsoid_trial(held, points, level) for _, held in folds]

@@ -46,8 +46,8 @@ def fit_shape(
     if not isinstance(score, ResidualScore) and not hasattr(score, "score_samples"):
         raise InputError("score", found=repr(score), expected="an object with score_samples")
     if is_unfitted(score):
-        score = clone(score)
-        if score.random_state is None:
-            score.random_state = int(rng.integers(2**31 - 1))
-        score.fit_rows(residuals, names)
+        fresh: Any = clone(score)
+        if fresh.random_state is None:
+            fresh.random_state = int(rng.integers(2**31 - 1))
+        score = fresh.fit_rows(residuals, names)
     return Shape(scaler, score)

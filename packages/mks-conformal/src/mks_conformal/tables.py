@@ -18,6 +18,8 @@ from .checks import as_rows, column_names, refuse_nonfinite
 
 __all__ = ["checked_features", "checked_targets", "is_frozen", "seeded"]
 
+_ANY: dict[str, Any] = {"dtype": None}  # no conversion; scikit-learn's annotation lacks it
+
 
 def checked_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Features that are finite and have the names and number of those seen in `fit`.
@@ -52,7 +54,7 @@ def checked_targets(Y: Any, n: int) -> Float[np.ndarray, "n d"]:
     if Y is None:
         # the words are scikit-learn's, which its own checks look for
         raise InputError("requires y to be passed, but the target y is None")
-    check_array(Y, ensure_2d=False, ensure_all_finite=False, dtype=None, input_name="y")
+    check_array(Y, ensure_2d=False, ensure_all_finite=False, input_name="y", **_ANY)
     targets = as_rows(Y, "y")
     if len(targets) != n:
         raise InputError("y", expected=f"{n} row(s), as in X", found=f"{len(targets)}")
@@ -66,7 +68,7 @@ def is_frozen(estimator: Any) -> bool:
 
 def seeded(estimator: Any, seed: int) -> Any:
     """A clone whose random states, where it has none, come from `seed`."""
-    copy = clone(estimator)
+    copy: Any = clone(estimator)
     if not hasattr(copy, "get_params"):
         return copy
     states = {
