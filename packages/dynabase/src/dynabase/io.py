@@ -6,7 +6,6 @@ names the series of each row. Rows stand in time order, the series of a long tab
 that are missing on a regular grid become rows of NaN, so that a gap is never taken for a step.
 """
 
-import csv
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,16 +17,15 @@ import numpy as np
 import pandas as pd
 
 from armillary import InputError, require
-from armillary.files import read_array, read_arrays, read_table, text_lines
+from armillary.files import read_array, read_arrays, read_table
 
-from ._frames import read_series as on_regular_grid
-from .stamps import Stamps, numbered, on_grid, read_stamps
+from ._rows import NO_TIME, Lines, Recording, csv_lines, is_parquet, recording
+from .stamps import numbered, read_stamps
 
-__all__ = ["Columns", "Recording", "Table", "read_recordings"]
+__all__ = ["Columns", "Recording", "Table", "column_names", "read_recordings"]
 
 ID, TIME = "unique_id", "ds"  # the names that Nixtla's libraries use
 TIME_NAMES = ("ds", "date", "datetime", "time", "timestamp", "t", "year", "month")
-NO_TIME = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +54,12 @@ class Columns:
     series: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recording:
-    """One series of a file, on a regular grid of times."""
-
-    name: str
-    y: Any  # Series for one variable, DataFrame for several
-    missing: int  # rows added for time stamps that the file lacks
-    write: Callable[[pd.Index], list[Any]]  # stamps as the file writes them
-
-    @property
-    def incomplete(self) -> int:
-        """Rows with a missing value, those of missing stamps included."""
-        gaps = np.isnan(self.y.to_numpy())
-        return int(gaps.sum() if gaps.ndim == 1 else gaps.any(axis=1).sum())
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """The series of a file, and the names of their variables."""
 
     path: str
-    recordings: tuple[Recording, ...]
+    recordings: Sequence[Recording]
     targets: tuple[str, ...]
 
     def only(self) -> Recording:
@@ -125,56 +107,28 @@ def read_recordings(path: str | Path, columns: Columns = Columns()) -> Table:
     if len(set(used)) < len(used):
         raise InputError("a column is used twice", where=f"{path}:1", found=", ".join(used))
     frame = read_table(path, number=targets, nan="allow", required=used)
-    where = _Lines(path)
+    where = Lines(path)
     stamps = numbered(len(frame)) if time is None else read_stamps(list(frame[time]), where, time)
     parts = _parts(frame, ident, columns, targets, Path(path).stem, path)
     grids: dict[bytes, tuple[pd.Index, int]] = {}
     found = [
-        _recording(name, frame[list(wanted)].iloc[rows], stamps, rows, time, where, grids)
+        recording(name, frame[list(wanted)].iloc[rows], stamps, rows, time, where, grids)
         for name, rows, wanted in parts
     ]
     return Table(os.fspath(path), tuple(found), ("y",) if columns.each else targets)
 
 
-class _Lines:
-    """The place of a row in a file: its line in CSV, looked for only when asked."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
-
-    def __call__(self, row: int) -> str:
-        return f"{self.path}:{self.line(row)}"
-
-    def line(self, row: int) -> int:
-        if _is_parquet(self.path):
-            return row + 1
-        line = next(islice(_csv_lines(self.path), row + 1, None))
-        return line[0]
-
-
-def _is_parquet(path: str | Path) -> bool:
-    return Path(path).suffix == ".parquet"
-
-
-def _csv_lines(path: str | Path) -> Any:
-    """Line number and fields of each row that is not blank, the header among them."""
-    reader = csv.reader(text_lines(path), delimiter="\t" if ".tsv" in Path(path).suffixes else ",")
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        if any(field.strip() for field in row):
-            yield line, row
+def column_names(path: str | Path) -> list[str]:
+    """The names of a table's columns."""
+    return _peek(path)[0]
 
 
 def _peek(path: str | Path) -> tuple[list[str], list[str]]:
     """Column names, and the first row, in which an empty text stands for a number."""
-    if not _is_parquet(path):
+    if not is_parquet(path):
         if not {".csv", ".tsv"} & set(Path(path).suffixes):
             read_table(path)  # says what is wrong
-        head = list(islice(_csv_lines(path), 2))
+        head = list(islice(csv_lines(path), 2))
         if len(head) < 2:
             read_table(path, number=())  # no names, or no rows
         return [name.strip() for name in head[0][1]], head[1][1]
@@ -238,96 +192,6 @@ def _parts(
     return parts
 
 
-def _recording(
-    name: str,
-    frame: pd.DataFrame,
-    stamps: Stamps,
-    rows: np.ndarray,
-    time: str | None,
-    where: _Lines,
-    grids: dict[bytes, tuple[pd.Index, int]],
-) -> Recording:
-    index, write = stamps.index[rows], stamps.write
-    _check_order(index, write, rows, time, where)
-    if index.dtype.kind == "f":
-        index, write = _as_places(index, rows, time, where)
-    values = frame.to_numpy(dtype=float)
-    key = np.asarray(index.asi8 if hasattr(index, "asi8") else index).tobytes()
-    if key not in grids:
-        grids[key] = _grid(index, rows, write, time, where)
-    grid, missing = grids[key]
-    filled = np.full((len(grid), values.shape[1]), np.nan)
-    filled[grid.get_indexer(index) if missing else slice(None)] = values
-    y: Any = pd.DataFrame(filled, index=grid, columns=frame.columns)
-    if values.shape[1] == 1:
-        y = y.iloc[:, 0]
-    return Recording(name, y, missing, write)
-
-
-def _grid(
-    index: pd.Index, rows: np.ndarray, write: Any, time: str | None, where: _Lines
-) -> tuple[pd.Index, int]:
-    """The regular index that holds `index`, and how many stamps it adds."""
-    steps = np.diff(index.asi8 if hasattr(index, "asi8") else index.to_numpy())
-    try:
-        if (
-            index.dtype.kind == "i"
-            and len(steps)
-            and sum(steps // np.gcd.reduce(steps)) > 2 * len(index)
-        ):
-            raise InputError("more than half of the stamps missing")
-        form = on_regular_grid(pd.Series(0.0, index=index))[1]
-    except InputError as error:
-        kinds, counts = np.unique(steps, return_counts=True)
-        at = int((steps != kinds[counts.argmax()]).argmax())
-        shown = write(index[at : at + 2])
-        raise InputError(
-            f"column {time!r}",
-            where=f"{where(rows[at])} and {where.line(rows[at + 1])}",
-            found=f"{shown[0]}, then {shown[1]}: no regular grid holds them and the other stamps "
-            "without being mostly gaps",
-            expected="equally spaced time stamps",
-            instead=f"resample the series, or take its rows as equally spaced with --time {NO_TIME}",
-        ) from error
-    return form.index, len(form.index) - len(index)
-
-
-def _check_order(
-    index: pd.Index, write: Any, rows: np.ndarray, time: str | None, where: _Lines
-) -> None:
-    wrong = np.flatnonzero(index[1:] <= index[:-1])
-    if len(wrong):
-        at = int(wrong[0])
-        before, after = write(index[at : at + 2])
-        double = index[at] == index[at + 1]
-        raise InputError(
-            f"column {time!r}",
-            where=f"{where(rows[at])} and {where.line(rows[at + 1])}",
-            found=f"{before} twice" if double else f"{after} after {before}",
-            expected="increasing time stamps",
-            instead="aggregate the doubled rows" if double else "sort the rows by time",
-        )
-
-
-def _as_places(
-    index: pd.Index, rows: np.ndarray, time: str | None, where: _Lines
-) -> tuple[pd.Index, Callable[[pd.Index], list[Any]]]:
-    """Times that are not whole numbers as places on their grid."""
-    times = index.to_numpy()
-    places, step = on_grid(times)
-    if (places < 0).any():
-        at = max(int((places < 0).argmax()), 1)
-        raise InputError(
-            f"column {time!r}",
-            where=f"{where(rows[at - 1])} and {where.line(rows[at])}",
-            found=f"{times[at - 1]:g}, then {times[at]:g}",
-            expected=f"equal steps (here of {step:g})",
-            instead=f"resample the series, or take its rows as equally spaced with --time {NO_TIME}",
-        )
-    begin = float(times[0])
-    return pd.Index(places), lambda ahead: [float(f"{begin + step * i:.12g}") for i in ahead]
-
-
 def _read_array(path: str | Path, columns: Columns) -> Table:
     if Path(path).suffix == ".npy":
         values = read_array(path, mmap=True)
@@ -360,8 +224,12 @@ def _read_array(path: str | Path, columns: Columns) -> Table:
     write: Callable[[pd.Index], list[Any]] = lambda index: index.tolist()
     if values.ndim == 1:
         y: Any = pd.Series(values, name="y")
-        return Table(os.fspath(path), (Recording(stem, y, 0, write),), ("y",))
+        return Table(os.fspath(path), (Recording(stem, y, 0, write, stamped=False),), ("y",))
     names = [f"x{i}" for i in range(values.shape[1])]
     y = pd.DataFrame(values, columns=names)
     targets: Sequence[str] = columns.target or names
-    return Table(os.fspath(path), (Recording(stem, y[list(targets)], 0, write),), tuple(targets))
+    return Table(
+        os.fspath(path),
+        (Recording(stem, y[list(targets)], 0, write, stamped=False),),
+        tuple(targets),
+    )

@@ -23,7 +23,7 @@ def path(name: str) -> Path:
     """The CSV file of a series, with columns ``ds`` and ``y``."""
     if name not in SEASONS:
         raise InputError("name", found=name, expected=f"one of {', '.join(SEASONS)}")
-    return Path(str(files(__package__).joinpath("data", f"{name}.csv")))
+    return Path(str(files("dynabase").joinpath("data", f"{name}.csv")))
 
 
 def load(name: str) -> Float[np.ndarray, " T"]:

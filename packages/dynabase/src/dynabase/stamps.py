@@ -36,7 +36,7 @@ class Stamps:
     """The time column of a file."""
 
     index: pd.Index
-    write: Callable[[pd.Index], list[Any]]  # an index of this kind, as the file would write it
+    write: Callable[[Any], list[Any]]  # an index of this kind, as the file would write it
 
 
 def numbered(n: int) -> Stamps:
