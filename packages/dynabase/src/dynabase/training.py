@@ -57,7 +57,7 @@ def _pair(key: tuple[str, int], *, n_context: int, n_target: int) -> Pair:
         return split(name, seed=seed, n_context=n_context, n_target=n_target)
     flows = require("dysts.flows", extra="dynabase[dysts]")
     kind = getattr(flows, name.removeprefix(DYSTS), None)
-    if kind is None:
+    if not isinstance(kind, type):
         raise InputError("--systems", found=name, expected="the name of a flow of dysts")
     model = kind()
     start = np.asarray(model.ic, dtype=float)
