@@ -72,29 +72,29 @@ def plot_region(
         )
     ax.contourf(x, y, grid.inside.astype(float), levels=[0.5, 1.5], colors=[COLORS[0]], alpha=0.3)
     ax.contour(x, y, grid.inside.astype(float), levels=[0.5], colors=[COLORS[0]], linewidths=1.8)
-    shown = "region" if region.n_outputs == 2 else "slice through the prediction"
+    shown = "region" if region.n_outputs == 2 else "slice at prediction + mean residual"
     ax.fill_between([], [], color=COLORS[0], alpha=0.3, label=f"{shown}, alpha {region.alpha:g}")
     if level_sets:
         _level_sets(region, i, dims, ax, (x, y))
     center = row.prediction[0, list(dims)]
     ax.plot(*center, "+", color="black", markersize=9, markeredgewidth=1.6, label="prediction")
     label_axes(ax, _axis(region, dims[0]), _axis(region, dims[1]))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
     return ax
 
 
 def _level_sets(
     region: RegionSet, i: int, dims: tuple[int, int], ax: "Axes", mesh: tuple[Any, Any]
 ) -> None:
-    """Boundaries of the regions at alpha .5, .2 and .05 in the same slice."""
+    """Boundaries of the regions at larger miscoverages, which lie inside, in the same slice."""
     row = region[i]
     body = region.law.body(int(i) % len(region))
     points = np.tile(body.whitening.location, (mesh[0].size, 1))
     points[:, dims[0]], points[:, dims[1]] = mesh[0].ravel(), mesh[1].ravel()
     pvalue = row.pvalue(points).reshape(mesh[0].shape)
-    for level, style in ((0.5, ":"), (0.2, "--"), (0.05, "-.")):
+    for level, style in ((0.75, ":"), (0.5, "-."), (0.25, "--")):
         inside = pvalue > level
-        if inside.any() and not inside.all():
+        if level > region.alpha and inside.any():
             ax.contour(
                 *mesh, inside.astype(float), levels=[0.5], colors=[COLORS[4]], linestyles=[style]
             )
@@ -114,7 +114,7 @@ def _pvalue_curve(region: RegionSet, i: int, ax: "Axes") -> "Axes":
     center = float(region[i].prediction[0, 0])
     ax.plot(center, 0.0, "+", color="black", markersize=9, markeredgewidth=1.6, label="prediction")
     label_axes(ax, _axis(region, 0), "conformal p-value")
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper right", frameon=False)
     return ax
 
 

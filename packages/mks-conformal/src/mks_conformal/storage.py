@@ -9,6 +9,7 @@ kernel; the exact score's Cholesky factor is computed again on loading.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from .region import RegionSet
 from .score import ExactCore
 from .whitening import Whitening
 
-__all__ = ["FORMAT", "load_region", "save_region"]
+__all__ = ["FORMAT", "around", "load_region", "save_region"]
 
 FORMAT = "mks-conformal/region/1"
 
@@ -115,6 +116,31 @@ def load_region(path: str | Path) -> RegionSet:
     else:
         raise saved.bad("kind", header.get("kind"), "split or full")
     return RegionSet(law, None if names is None else tuple(names))
+
+
+def around(region: RegionSet, prediction: Float[np.ndarray, "m d"]) -> RegionSet:
+    """The same regions around other predictions.
+
+    Raises
+    ------
+    InputError
+        If they differ by row (groups, weights, a scale that follows x), or the number of outputs
+        is another.
+    """
+    law = region.law
+    if prediction.shape[1] != region.n_outputs:
+        raise InputError(
+            "predictions", expected=f"{region.n_outputs} output(s)", found=prediction.shape[1]
+        )
+    if isinstance(law, FullLaw) and law.factor is None:
+        return RegionSet(replace(law, prediction=prediction), region.names)
+    alike = isinstance(law, SplitLaw) and law.factor is None and law.test_weight is None
+    if not isinstance(law, SplitLaw) or not alike or len(law.calibrations) > 1:
+        raise InputError(
+            "region", found="one that differs by row", expected="the same region for every row"
+        )
+    group = np.zeros(len(prediction), dtype=int)
+    return RegionSet(replace(law, prediction=prediction, group=group), region.names)
 
 
 class _Saved:
@@ -298,9 +324,10 @@ def _decode_core(
     core.shrunk = saved.floats("score_shrunk", len(core.z), None)
     core.line = saved.floats("score_line", len(core.z))
     core.offset = saved.floats("score_offset", core.shrunk.shape[1])
-    core.constant, core.resolution = options.get("constant"), options.get("resolution")
-    if not (isinstance(core.constant, float) and isinstance(core.resolution, float)):
-        raise saved.bad("score", options.get("constant"), "a number, and its resolution")
+    constant, resolution = options.get("constant"), options.get("resolution")
+    if not (isinstance(constant, float) and isinstance(resolution, float)):
+        raise saved.bad("score", constant, "a number, and its resolution")
+    core.constant, core.resolution = constant, resolution
     return core
 
 
