@@ -50,6 +50,7 @@ def pip_setting(name: str) -> str:
     return subprocess.run(asked, capture_output=True, text=True).stdout.strip()
 
 
+@functools.cache
 def follow_pip() -> None:
     """Tell uv of the index and the wheel folders that pip is configured with: uv does not ask."""
     if "UV_DEFAULT_INDEX" not in os.environ and (index := pip_setting("index-url")):
@@ -155,7 +156,9 @@ def isolated(session: nox.Session, package: str) -> None:
     """
     folder = DISTRIBUTIONS[package]
     wheels = [built(session, name) for name in dict.fromkeys((*CORE, package))]
-    install(session, *(str(wheel) for wheel in wheels if wheel), *group(folder, "test"))
+    needs = [*(str(wheel) for wheel in wheels if wheel), *group(folder, "test")]
+    follow_pip()
+    session.install("--constraint", str(CONSTRAINTS), *needs)  # no stamp: the wheels are new
     # in a temporary folder of the system: below the root, pytest would read the root's pyproject
     with tempfile.TemporaryDirectory() as away:
         copy = Path(away) / package
