@@ -387,6 +387,21 @@ def test_a_model_that_copies_an_output_is_told(rng):
         MKSRegressor(DummyRegressor(), random_state=0).fit(X, Y)
 
 
+def test_a_model_that_copies_everything_predicts_but_has_no_region(rng):
+    X = rng.normal(size=(60, 2))
+    model = MKSRegressor(LinearRegression(), random_state=0).fit(X, X)
+    assert model.predict(X).shape == (60, 2)
+    with pytest.raises(ValueError, match="copies every target exactly"):
+        model.predict_region(X)
+
+
+def test_an_output_copied_up_to_rounding_is_told(rng):
+    X, Y = table(100)
+    Y = pd.DataFrame({"copy": 3.0 * X[:, 0], "noisy": Y[:, 0]})
+    with pytest.raises(ValueError, match="output 'copy' has constant residuals"):
+        MKSRegressor(LinearRegression(), random_state=0).fit(X, Y)
+
+
 def test_dependent_outputs_are_told(rng):
     X, Y = table(100)
     Y = pd.DataFrame(np.column_stack([Y, Y.sum(axis=1)]), columns=["a", "b", "sum"])

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from armillary import InputError
 
 from .quadratic import Ellipsoid
-from .whitening import Whitening, mahalanobis_whitening
+from .whitening import Whitening, proposal_whitening
 
 __all__ = ["Body", "Box", "Excess", "check_known", "thin"]
 
@@ -146,7 +146,7 @@ class Body:
             return value, gradient[free]
 
         references = self.references[:, free]
-        whitening = mahalanobis_whitening(references)
+        whitening = proposal_whitening(references)
         radius = 1.2 * float(np.linalg.norm(whitening(references), axis=1).max())
         closed = None if self.closed is None else self.closed.slice(at, values)
         return Body(

@@ -113,7 +113,10 @@ class Calibration:
     def __init__(
         self, scores: Float[np.ndarray, " n"], weights: Any = None, resolution: float = 1.0
     ) -> None:
-        order = np.argsort(scores, kind="stable")
+        if weights is None and (scores[1:] >= scores[:-1]).all():
+            order = slice(None)  # a stream keeps its scores in order
+        else:
+            order = np.argsort(scores, kind="stable")
         self.scores, self.resolution = scores[order], resolution
         self.weights: Float[np.ndarray, " n"] | None = None
         if weights is not None:

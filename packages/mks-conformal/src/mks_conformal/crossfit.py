@@ -28,7 +28,7 @@ from .fitted import RADIUS_INFLATION, ResidualScore, as_score
 from .law import Factor, Points, Rows, Values, scaled, taken
 from .scaling import checked_factor
 from .shape import Shape
-from .whitening import mahalanobis_whitening
+from .whitening import proposal_whitening
 
 __all__ = [
     "CrossLaw",
@@ -41,6 +41,7 @@ __all__ = [
     "folds_of",
     "out_of_fold",
     "rows_of",
+    "without_rounding",
 ]
 
 Index = Int[np.ndarray, " k"]
@@ -71,6 +72,14 @@ def aligned(prediction: Any, target: Float[np.ndarray, "n d"]) -> Float[np.ndarr
             instead=f"it must predict shape {(n, d)}, one column for each target",
         )
     return as_rows(np.reshape(np.asarray(prediction), (n, d)), "predictions")
+
+
+def without_rounding(
+    residuals: Float[np.ndarray, "m d"], target: Float[np.ndarray, "n d"]
+) -> Float[np.ndarray, "m d"]:
+    """Residuals with every output that is constant but for rounding made exactly constant."""
+    noise = np.ptp(residuals, axis=0) <= 1e-12 * np.abs(target).max(axis=0, initial=0.0)
+    return np.where(noise, residuals[:1], residuals)
 
 
 def folds_of(n: int, k: int, rng: np.random.Generator) -> list[Split]:
@@ -185,6 +194,7 @@ def fit_fold_rules(
         learn, held = split
         within = [(learn[a], learn[b]) for a, b in folds_of(len(learn), inner, own)]
         residuals = out_of_fold(estimator, X, Y, targets, within, params, 1)[learn]
+        residuals = without_rounding(residuals, targets)
         shape = shape_of(rows_of(X, learn), residuals, own)
         model = fitted_estimator(estimator, X, Y, learn, params, len(targets))
         shape = Shape(shape.scale, as_score(shape.score, residuals))
@@ -258,7 +268,7 @@ class CrossLaw:
                 residuals = residuals @ fold.factor[0].T
             heads.append(fold.prediction[0] + residuals)
         references = np.concatenate(heads)
-        white = mahalanobis_whitening(references)
+        white = proposal_whitening(references)
         far = sum(fold.not_below_at_infinity() for fold in self.folds)
 
         def inside(points: Points) -> Bool[np.ndarray, " k"]:

@@ -20,6 +20,7 @@ from .crossfit import (
     folds_of,
     out_of_fold,
     rows_of,
+    without_rounding,
 )
 from .fitted import as_score
 from .full import FullLaw
@@ -144,7 +145,13 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         if self._learns_from_residuals():
             splits = [(train[a], train[b]) for a, b in folds_of(len(train), self.cv, rng)]
             residuals = out_of_fold(model, X, Y, targets, splits, fit_params, self.n_jobs)[train]
+            residuals = without_rounding(residuals, targets)
         self.estimator_ = fitted_estimator(model, X, Y, train, fit_params, n)
+        self.copies_targets_ = bool(
+            self._learns_from_residuals() and not np.ptp(residuals, 0).any()
+        )
+        if self.copies_targets_:
+            return self  # predictions are fine; a region has nothing to learn from
         self._set_shape(rows_of(X, train), residuals, rng)
         self._calibrate(
             rows_of(X, cal),
@@ -206,6 +213,7 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         residuals = np.zeros((0, targets.shape[1]))
         if len(fitting):
             residuals = targets[fitting] - aligned(self.estimator_.predict(part), targets[fitting])
+            residuals = without_rounding(residuals, targets)
         self._set_shape(part, residuals, rng)
         self._calibrate(
             rows_of(X, cal),
@@ -309,6 +317,8 @@ class MKSRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             If a region is everything, with the number of calibration rows that would bound it.
         """
         check_is_fitted(self)
+        if getattr(self, "copies_targets_", False):
+            raise InputError("the estimator copies every target exactly: no residual varies")
         X = checked_features(self, X, reset=False)
         alpha = check_alpha(self.alpha if alpha is None else alpha)
         if hasattr(self, "fold_rules_"):

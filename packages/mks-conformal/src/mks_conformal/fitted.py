@@ -15,7 +15,7 @@ from .body import Body, Box, thin
 from .checks import as_rows, same_width
 from .conformal import TIE_TOLERANCE
 from .quadratic import Ellipsoid, Quadratic
-from .whitening import Whitening, mahalanobis_whitening
+from .whitening import Whitening, proposal_whitening
 
 __all__ = ["ForeignScore", "ResidualScore", "as_score"]
 
@@ -101,12 +101,15 @@ class ResidualScore:
 class ForeignScore(ResidualScore):
     """A score that a user wrote: membership alone, with proposals learnt from residuals."""
 
-    def __init__(self, score: Any, residuals: Float[np.ndarray, "n d"]) -> None:
+    def __init__(
+        self, score: Any, residuals: Float[np.ndarray, "n d"], resolution: float | None = None
+    ) -> None:
         self.score = score
         self.references_ = residuals
-        self.proposal_whitening_ = mahalanobis_whitening(residuals)
-        # nothing is known of its units but the values it takes
-        self.resolution_ = float(np.median(np.abs(self.score_samples(residuals))))
+        self.proposal_whitening_ = proposal_whitening(residuals)
+        if resolution is None:  # nothing is known of its units but the values it takes
+            resolution = float(np.median(np.abs(self.score_samples(residuals))))
+        self.resolution_ = resolution
 
     def score_samples(self, R: Any) -> Float[np.ndarray, " m"]:
         """Scores of residuals, larger is stranger."""

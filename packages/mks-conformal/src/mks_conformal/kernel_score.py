@@ -18,7 +18,7 @@ from .nystrom import NystromCore
 from .quadratic import Ellipsoid, Quadratic
 from .score import CHUNK, Core, ExactCore, check_lam
 from .selection import BANDWIDTHS, LAMS, Candidate, median_distance, select_score
-from .whitening import Whitening, fit_whitening, mahalanobis_whitening
+from .whitening import fit_whitening, proposal_whitening
 
 __all__ = ["MultivariateKernelScore", "generator_from"]
 
@@ -129,7 +129,8 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
         self.whitening_ = fit_whitening(rows, self.whiten, names)
         z = self.whitening_(rows)
         self._choose(z, alpha, rng)
-        self.proposal_whitening_ = self._proposal_whitening(rows)
+        unit = isinstance(self.whiten, str) and self.whiten != "none"
+        self.proposal_whitening_ = self.whitening_ if unit else proposal_whitening(rows)
         self.core_: Core | None = None
         self.resolution_ = 1.0
         if self.kernel_ is not None and self.lam_ is not None:
@@ -190,15 +191,6 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
             expected = "'auto', None or a whole number >= 1"
             raise InputError("landmarks", found=repr(self.landmarks), expected=expected)
         return int(self.landmarks)
-
-    def _proposal_whitening(self, rows: Float[np.ndarray, "n d"]) -> Whitening:
-        if isinstance(self.whiten, str) and self.whiten != "none":
-            return self.whitening_
-        try:
-            return mahalanobis_whitening(rows, self.names_)
-        except InputError:  # allowed without whitening: a volume has little meaning then
-            scale = np.diag(np.maximum(rows.std(axis=0), 1e-300))
-            return Whitening(rows.mean(axis=0), np.linalg.inv(scale), scale)
 
     @property
     def _divisor(self) -> float:

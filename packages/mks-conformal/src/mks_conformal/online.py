@@ -5,8 +5,8 @@
 On any sequence, however it drifts, |mean err - alpha| <= (max(alpha, 1 - alpha) + step) / (step T).
 """
 
-from bisect import bisect_left, insort
 from collections import deque
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from sklearn.base import clone
 
 from armillary import InputError
 
+from .body import MAX_REFERENCES
 from .checks import as_rows, check_alpha
 from .conformal import Calibration
-from .fitted import ResidualScore, as_score
+from .fitted import ForeignScore, ResidualScore
 from .kernel_score import MultivariateKernelScore
 from .law import SplitLaw
 from .region import RegionSet
@@ -57,20 +58,22 @@ class OnlineCalibrator:
         self.alpha_t = self.alpha
         self._residuals: deque[Float[np.ndarray, " d"]] = deque()
         self._scores: deque[float] = deque()
-        self._sorted: list[float] = []
+        self._sorted = np.empty(0)
         self._issued: SplitLaw | None = None
 
     def __len__(self) -> int:
         return len(self._scores)
 
-    def _rule(self, row: Float[np.ndarray, "1 d"]) -> ResidualScore:
+    def _rule(self, d: int) -> ResidualScore:
         if isinstance(self.score, ResidualScore):
             return self.score
-        # proposals of volumes are all that a foreign score needs residuals for
-        heads = np.array(self._residuals)
-        if len(heads) < row.shape[1] + 2:
-            heads = np.concatenate([np.eye(row.shape[1]), -np.eye(row.shape[1])])
-        return as_score(self.score, heads)
+        if not hasattr(self.score, "score_samples"):
+            raise InputError("score", found=repr(self.score), expected="score_samples")
+        # residuals serve the proposals of a volume alone: the latest will do
+        latest = list(islice(reversed(self._residuals), MAX_REFERENCES))
+        heads = np.array(latest) if len(latest) > d + 1 else np.concatenate([np.eye(d), -np.eye(d)])
+        middle = float(abs(self._sorted[len(self) // 2])) if len(self) else 1.0
+        return ForeignScore(self.score, heads, middle)
 
     def region(self, prediction: Any) -> RegionSet:
         """The region of the next row, from the residuals seen so far.
@@ -84,8 +87,8 @@ class OnlineCalibrator:
         row = as_rows(row, "prediction")
         if len(row) != 1:
             raise InputError("prediction", expected="one row", found=f"{len(row)}")
-        rule = self._rule(row)
-        calibration = Calibration(np.array(self._sorted, dtype=float), None, rule.resolution_)
+        rule = self._rule(row.shape[1])
+        calibration = Calibration(self._sorted, None, rule.resolution_)
         self._issued = SplitLaw(rule, row, self.alpha_t, (calibration,), np.zeros(1, dtype=int))
         return RegionSet(self._issued, rule.names_)
 
@@ -110,10 +113,12 @@ class OnlineCalibrator:
     def _append(self, residual: Float[np.ndarray, " d"], score: float) -> None:
         self._residuals.append(residual)
         self._scores.append(score)
-        insort(self._sorted, score)
+        # a new array each time: regions that were issued keep theirs
+        self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, score), score)
         if self.window is not None and len(self._scores) > self.window:
             self._residuals.popleft()
-            del self._sorted[bisect_left(self._sorted, self._scores.popleft())]
+            old = np.searchsorted(self._sorted, self._scores.popleft())
+            self._sorted = np.delete(self._sorted, old)
 
     def refit(self) -> None:
         """Fit the score again: the older half of the residuals fits it, the newer calibrates.
@@ -126,7 +131,7 @@ class OnlineCalibrator:
         older, newer = residuals[: len(residuals) // 2], residuals[len(residuals) // 2 :]
         again: Any = clone(self.score)
         self.score = again.fit(older)
-        self._residuals, self._scores, self._sorted = deque(), deque(), []
+        self._residuals, self._scores, self._sorted = deque(), deque(), np.empty(0)
         self._issued = None
         for row, score in zip(newer, self.score.score_samples(newer), strict=True):
             self._append(row, float(score))

@@ -17,6 +17,7 @@ from armillary import InputError
 from .checks import label
 
 __all__ = ["Whitening", "fit_whitening", "identity", "mahalanobis_whitening"]
+__all__ += ["proposal_whitening"]
 
 RANK_TOLERANCE = 1e-12  # of the largest eigenvalue of the correlation matrix
 ROBUST_ROUNDS = 3
@@ -115,6 +116,19 @@ def mahalanobis_whitening(
     matrix = directions / singular[:, None] / sd
     inverse = (directions.T * singular) * sd[:, None]
     return Whitening(location, matrix, inverse)
+
+
+def proposal_whitening(residuals: Float[np.ndarray, "n d"]) -> Whitening:
+    """Coordinates for proposals, which have to suit the residuals and never fail.
+
+    The Mahalanobis whitening, or where the residuals are degenerate their scales alone.
+    """
+    try:
+        return mahalanobis_whitening(residuals)
+    except InputError:
+        sd = residuals.std(axis=0)
+        sd = np.where(sd > 0, sd, sd.max() or 1.0)
+        return Whitening(residuals.mean(axis=0), np.diag(1.0 / sd), np.diag(sd))
 
 
 def _dependence(direction: Float[np.ndarray, " d"], names: Sequence[str] | None) -> str:
