@@ -61,6 +61,8 @@ def test_quiet_says_nothing_on_stderr(toy) -> None:
         (["work", "input.txt", "--jobs", "0"], 2, "--jobs"),
         (["work", "input.txt", "--out", "input.txt"], 2, "--out"),
         (["work", "input.txt", "--out", "input.txt/below"], 2, "--out"),
+        (["work", "input.txt", "--out", "x" * 300], 2, "name too long"),
+        (["work", "/dev/null"], 2, "pipe"),
         (["reproduce", "nope"], 2, "count"),
         (["reproduce", "--quick", "--bad"], 2, "--bad"),
     ],
@@ -114,13 +116,16 @@ def test_an_error_with_json_is_an_envelope(toy) -> None:
     assert json.loads(toy("work", "--json").stdout)["error"]["kind"].endswith("Error")
 
 
-def test_an_interruption_is_130_and_leaves_nothing(toy_script: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_130_and_leaves_nothing(
+    toy_script: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     (tmp_path / "input.txt").write_text("input")
     command = [sys.executable, str(toy_script), "work", "input.txt", "--mode", "sleep"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.stderr.read().strip() == "interrupted"
     assert process.returncode == 130
     assert not (tmp_path / "armillary-out").exists()
@@ -137,6 +142,35 @@ def test_a_closed_pipe_is_no_error(toy_script: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "T\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["info"], ["work", "input.txt", "--json", "--quiet"]])
+def test_a_full_disk_behind_stdout_is_no_fault(
+    toy_script: Path, tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "input.txt").write_text("input")
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, str(toy_script), *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert result.returncode == 2
+    assert "No space left" in one_line(result)
+
+
+def test_a_folder_in_the_place_of_an_output_is_refused_before_any_moves(
+    toy, tmp_path: Path
+) -> None:
+    (tmp_path / "o/result.json").mkdir(parents=True)
+    result = toy("work", "input.txt", "--out", "o", "--quiet")
+    assert result.returncode == 2
+    assert "result.json" in one_line(result)
+    assert [p.name for p in (tmp_path / "o").iterdir()] == ["result.json"]
 
 
 def test_help_lists_every_verb_and_imports_none(toy) -> None:

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,13 @@ import pytest
 from armillary import InputError
 from armillary.method import Method, Paper
 from armillary.run import Common, Run, format_table, peak_memory_mib, versions
+
+
+def _disk_full() -> InputError:
+    error = InputError("cannot be written")
+    error.__cause__ = OSError(errno.ENOSPC, "no space left on device")
+    return error
+
 
 CARD = Method("armillary", "t", Paper("T", (), "V", 2026), "m:demo", "m:CLAIMS")
 
@@ -18,6 +26,11 @@ def test_tables_line_up_and_hide_nothing() -> None:
         "c         -  -",
     ]
     assert format_table([]) == "(no rows)"
+
+
+def test_a_strangers_text_does_not_reach_the_terminal_as_orders() -> None:
+    assert "\x1b" not in format_table([{"text": "\x1b[2J gone"}])
+    assert "\x1b" not in str(InputError("text", found="\x1b]0;title\x07"))
 
 
 def test_versions_name_what_the_package_needs() -> None:
@@ -79,9 +92,15 @@ def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "stays"), [(None, False), (InputError("bad"), False), (KeyboardInterrupt(), True)]
+    ("error", "stays"),
+    [
+        (None, False),
+        (InputError("bad"), False),
+        (KeyboardInterrupt(), True),
+        (_disk_full(), True),
+    ],
 )
-def test_unfinished_work_outlives_an_interruption_only(
+def test_unfinished_work_outlives_an_interruption_and_a_full_disk_only(
     tmp_path: Path, error: BaseException | None, stays: bool
 ) -> None:
     out = tmp_path / "o"
@@ -96,3 +115,14 @@ def test_unfinished_work_outlives_an_interruption_only(
     if stays:
         with Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
             assert run.unfinished("items.jsonl", resume=True).read_text() == "one"
+
+
+def test_a_bad_option_does_not_cost_a_resumed_run_what_was_finished(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("one")
+    with (
+        pytest.raises(InputError),
+        Run(CARD, "v", Common(out=tmp_path, quiet=True), {}) as run,
+    ):
+        run.unfinished("items.jsonl", resume=True)
+        raise InputError("beta")
+    assert (tmp_path / "items.jsonl").read_text() == "one"

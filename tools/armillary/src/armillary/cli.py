@@ -6,18 +6,22 @@ answer is no, 2 bad usage, bad input or a missing extra, 70 a fault of ours, 130
 Verbs are named by strings, so that ``--help`` imports nothing that it does not show.
 """
 
+import errno
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
-from .errors import ArmillaryError
+from .errors import ArmillaryError, one_line
 from .method import Method
 from .run import Common, Run, envelope
 
@@ -75,12 +79,15 @@ def run_app(
     # Parsing itself may have failed, so these two are looked for in the arguments as they came.
     debug, as_json = "--debug" in tokens, "--json" in tokens
     try:
-        status = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        with _termination_interrupts():
+            status = app(
+                tokens, exit_on_error=False, print_error=False, result_action="return_value"
+            )
         sys.stdout.flush()
         return status if isinstance(status, int) else _DONE
     except BrokenPipeError:
-        # The reader (`| head`) has what it wanted. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`| head`) has what it wanted.
+        _drop_stdout()
         return _DONE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -90,7 +97,11 @@ def run_app(
     except Exception as caught:  # noqa: BLE001 - a fault of ours must not look like status 1
         error, status = caught, _FAULT
         line = f"a fault in {who}: {type(caught).__name__}: {_one_line(caught)}"
-        if not debug:
+        if isinstance(caught, OSError) and caught.errno in (errno.ENOSPC, errno.EDQUOT):
+            # Files say their own name (`armillary.files`); what is left is standard output.
+            status, line, as_json = _BAD, f"cannot write: {_one_line(caught)}", False
+            _drop_stdout()
+        elif not debug:
             line += " (please report it with the output of --debug)"
     if debug:
         traceback.print_exception(error)
@@ -100,9 +111,28 @@ def run_app(
     return status
 
 
+@contextmanager
+def _termination_interrupts() -> Generator[None, None, None]:
+    # What a batch system sends must end a run as Ctrl-C does: workers stopped, nothing left staged.
+    number, main = signal.SIGTERM, threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(number) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _drop_stdout() -> None:
+    # What is left in the buffer would make Python complain once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _one_line(error: Exception) -> str:
     try:
-        return " ".join(str(error).split())
+        return one_line(str(error))
     except Exception as failed:  # noqa: BLE001
         # To name the verbs of its "did you mean", cyclopts imports them all, and one may be broken.
         return f"{type(error).__name__}, and then {type(failed).__name__}: {failed}; see --help"

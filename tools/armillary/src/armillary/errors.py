@@ -4,11 +4,19 @@
 The commands print either as one line and exit with status 2.
 """
 
+import re
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["ArmillaryError", "InputError", "MissingExtra", "require"]
+__all__ = ["ArmillaryError", "InputError", "MissingExtra", "one_line", "require"]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def one_line(text: str) -> str:
+    """A stranger's text as one line that a terminal shows and does not obey."""
+    return _CONTROL.sub("\ufffd", " ".join(text.split()))
 
 
 class ArmillaryError(Exception):
@@ -63,8 +71,7 @@ class InputError(ArmillaryError, ValueError):
             line += f", found {self.found if isinstance(self.found, str) else repr(self.found)}"
         if self.instead is not None:
             line += f" ({self.instead})"
-        # A value seen in a stranger's file may hold line breaks; the error stays one line.
-        return " ".join(line.split())
+        return one_line(line)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception pickles by its positional arguments, which would lose the fields on the way

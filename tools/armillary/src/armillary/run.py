@@ -22,8 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .errors import ArmillaryError, InputError
-from .files import jsonable, refuse_overwrite, sha256, write_json
+from .errors import ArmillaryError, InputError, one_line
+from .files import jsonable, refuse_overwrite, sha256, write_json, writing
 from .method import Method
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Run:
         self._staging: Path | None = None
         self._created: list[Path] = []
         self._unfinished: Path | None = None
+        self._resumed = False
         self._started = time.perf_counter()
         self._catcher = warnings.catch_warnings()
 
@@ -121,7 +122,9 @@ class Run:
             raise InputError("--seed", found=self.common.seed, expected="a whole number >= 0")
         if self.common.jobs == 0:
             raise InputError("--jobs", found=0, expected="a number of processes, or -1 for all")
-        if self.out.exists() and not self.out.is_dir():
+        with writing(self.out):  # the name may be too long
+            taken = self.out.exists() and not self.out.is_dir()
+        if taken:
             raise InputError("--out", found=str(self.out), expected="a folder, not a file")
         # A library function says what it doubts by `warnings`; a command puts it on record.
         self._catcher.__enter__()
@@ -140,8 +143,10 @@ class Run:
             if kind is None:
                 self._finish()
         finally:
-            done = kind is None or issubclass(kind, ArmillaryError)
-            if self._unfinished is not None and done:
+            # Bad input leaves nothing behind, but what an earlier run finished, or this one before
+            # the disk was full, is not lost to it.
+            bad = isinstance(error, ArmillaryError) and not isinstance(error.__cause__, OSError)
+            if self._unfinished is not None and (kind is None or (bad and not self._resumed)):
                 self._unfinished.unlink(missing_ok=True)
             if self._staging is not None:
                 shutil.rmtree(self._staging, ignore_errors=True)
@@ -152,6 +157,12 @@ class Run:
     def input(self, path: str | Path) -> Path:
         """Record a file that the command reads, with its digest, and give its path back."""
         path = Path(path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(
+                "expected a file, which can be read twice, found a pipe or a device",
+                where=str(path),
+                instead="save it as a file first",
+            )
         self._inputs[path] = sha256(path)
         return path
 
@@ -166,12 +177,13 @@ class Run:
     def unfinished(self, name: str, *, resume: bool) -> Path:
         """Where a long verb keeps its finished items (`armillary.checkpoint`) until it is done.
 
-        The file outlives an interruption, for ``--resume``; it goes when the run ends well, when
-        the input proves bad, and now, unless `resume`.
+        The file outlives an interruption and a full disk, for ``--resume``; it goes when the run
+        ends well, when the input of a run that did not resume proves bad, and now, unless `resume`.
         """
         self._make(self.out)
         self._unfinished = self.out / name
         refuse_overwrite(self._unfinished, self._inputs)
+        self._resumed = resume and self._unfinished.exists()
         if not resume:
             self._unfinished.unlink(missing_ok=True)
         return self._unfinished
@@ -200,7 +212,7 @@ class Run:
 
     def warn(self, text: str) -> None:
         """Put a doubt on record, once, and show it."""
-        text = " ".join(text.split())
+        text = one_line(text)
         if text not in self.warnings:
             self.warnings.append(text)
             self.note(f"warning: {text}")
@@ -270,6 +282,10 @@ class Run:
         names = [*self.artefacts, "result.json"]  # the record last: it stands for the whole
         for name in names:
             refuse_overwrite(self.out / name, self._inputs)
+            if (self.out / name).is_dir():
+                raise InputError(
+                    "expected a file or nothing, found a folder", where=f"{self.out / name}"
+                )
         for name in names:
             if (staging / name).exists():
                 self._make((self.out / name).parent)
@@ -386,4 +402,4 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return " ".join(str(value).split())
+    return one_line(str(value))
