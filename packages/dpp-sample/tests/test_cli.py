@@ -295,6 +295,8 @@ OTHER = '{"prompt_id":"q7","text":"b","logprob":-2}'
         ([GOOD, OTHER.replace("-2", "NaN")], [], ["pools.jsonl:2"]),
         ([GOOD, OTHER.replace("-2", "-1e999")], [], ["pools.jsonl:2"]),
         ([GOOD, OTHER.replace("-2", "-9999.0")], [], ["pools.jsonl:2", "stand-in"]),
+        ([GOOD, OTHER.replace("-2", "-" + "9" * 400)], [], ["pools.jsonl:2", "logprob"]),
+        ([OTHER.replace("2", '2,"reward":1' + "0" * 400)], [], ["pools.jsonl:1: reward must be"]),
         (
             [GOOD, OTHER.replace('"logprob":-2', '"logprob":-2,"proposal_logprob":0.5')],
             [],
@@ -369,6 +371,27 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["pools.jsonl"]
 
 
+@pytest.mark.parametrize(
+    "matrix", [np.ones(2), np.ones((2, 3), dtype=complex), np.array([["a"], ["b"]])]
+)
+def test_a_matrix_that_is_no_table_of_numbers_is_refused(
+    dpp: Run, tmp_path: Path, matrix: Any
+) -> None:
+    write(tmp_path / "pools.jsonl", [GOOD, OTHER])
+    np.save(tmp_path / "e.npy", matrix)
+    ended = dpp("select", "pools.jsonl", "-k", "1", "--embeddings", "e.npy", "--out", "o")
+    assert ended.status == 2
+    assert ended.err.startswith("error: e.npy: embeddings: expected real numbers")
+    assert not (tmp_path / "o").exists()
+
+
+def test_ids_may_be_numbers(dpp: Run, tmp_path: Path) -> None:
+    lines = [row | {"id": number} for number, row in enumerate(rows(1))]
+    write(tmp_path / "pools.jsonl", lines)
+    assert dpp("select", "pools.jsonl", "-k", "3", "--keep", "17", "--out", "o").status == 0
+    assert 17 in {row["id"] for row in read(tmp_path / "o/selected.jsonl")}
+
+
 def test_copies_kept_together_are_named(dpp: Run, tmp_path: Path) -> None:
     lines = [
         {"id": "x", "text": "a", "logprob": -1},
@@ -422,6 +445,31 @@ def test_an_interrupted_select_resumes_without_repeating(
     assert not (tmp_path / "o/unfinished.jsonl").exists()
     monkeypatch.setattr(batch, "select_prompt", real)
     dpp("select", "pools.jsonl", "--out", "p")
+    assert read(tmp_path / "o/selected.jsonl") == read(tmp_path / "p/selected.jsonl")
+
+
+def test_resuming_with_other_embeddings_starts_afresh(
+    dpp: Run, pools: Path, tmp_path: Path, monkeypatch
+) -> None:
+    from dpp_sample import batch
+
+    real = batch.select_prompt
+
+    def stops(group: Any, settings: Any) -> Any:
+        if group.prompt_id == "q2":
+            raise KeyboardInterrupt
+        return real(group, settings)
+
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(batch, "_BATCH", 1)
+    monkeypatch.setattr(batch, "select_prompt", stops)
+    np.save(tmp_path / "e.npy", rng.normal(size=(180, 8)))
+    command = ("select", "pools.jsonl", "--embeddings", "e.npy")
+    assert dpp(*command, "--out", "o").status == 130
+    monkeypatch.setattr(batch, "select_prompt", real)
+    np.save(tmp_path / "e.npy", rng.normal(size=(180, 8)))
+    assert dpp(*command, "--out", "o", "--resume").status == 0
+    assert dpp(*command, "--out", "p").status == 0
     assert read(tmp_path / "o/selected.jsonl") == read(tmp_path / "p/selected.jsonl")
 
 

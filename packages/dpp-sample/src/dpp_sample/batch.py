@@ -61,6 +61,13 @@ def prompts(path: Path, settings: PoolSettings, reading: Reading) -> Iterator[Gr
 
     given_rows = reading.embeddings
     matrix = None if given_rows is None else read_array(given_rows, mmap=True)
+    if matrix is not None and (matrix.ndim != 2 or matrix.dtype.kind not in "fiu"):
+        raise InputError(
+            "embeddings",
+            where=str(given_rows),
+            expected=f"real numbers, one row for each row of {path}",
+            found=f"{matrix.dtype} of shape {matrix.shape}",
+        )
     embed = _embedder(settings.embedding)
     for group in read_jsonl(
         path, sort=reading.sort, embeddings=matrix, pool_kind=settings.pool_kind
@@ -182,7 +189,7 @@ def select_prompt(group: Group, settings: Settings) -> dict[str, Any]:
             for rank, row in enumerate(rows, start=1)
         ],
         "figures": figures | {"notes": "; ".join(notes)},
-        "seen": [row["id"] for row in group.rows if row.get("id") in settings.keep],
+        "seen": [name for row in group.rows if (name := _id(row)) in settings.keep],
     }
 
 
@@ -210,9 +217,12 @@ def each_prompt(
     *,
     jobs: int,
     kept: Checkpoint,
+    basis: object,
     progress: Progress,
 ) -> Iterator[Any]:
     """Apply `function(group, settings)` to every prompt, in order, unless `kept` has its value.
+
+    `basis` is what a value rests on beside the settings and the prompt's rows: other files.
 
     Yields
     ------
@@ -220,7 +230,7 @@ def each_prompt(
     """
     stream = iter(progress(groups, description="prompts"))
     while batch := list(islice(stream, _BATCH * max(1, abs(jobs)))):
-        keys = [digest_of([settings, group.prompt_id, group.rows]) for group in batch]
+        keys = [digest_of([basis, settings, group.prompt_id, group.rows]) for group in batch]
         todo = [
             (key, group) for key, group in zip(keys, batch, strict=True) if key not in kept.done
         ]
@@ -277,8 +287,8 @@ def _kept_rows(group: Group, pool: Pool, keep: Sequence[str]) -> list[int]:
     rows: dict[int, str] = {}
     seen: set[str] = set()
     for source, row in enumerate(group.rows):
-        name = row.get("id")
-        if not isinstance(name, str) or name not in keep:
+        name = _id(row)
+        if name is None or name not in keep:
             continue
         if name in seen:
             raise InputError(f"--keep {name}: this id stands twice")
@@ -288,6 +298,12 @@ def _kept_rows(group: Group, pool: Pool, keep: Sequence[str]) -> list[int]:
             raise InputError(f"--keep {rows[at]} and {name} are copies of each other")
         rows[at] = name
     return list(rows)
+
+
+def _id(row: dict[str, Any]) -> str | None:
+    """A row's id as the command line writes it; ids may be whole numbers, as prompt ids may."""
+    name = row.get("id")
+    return str(name) if isinstance(name, str | int) and not isinstance(name, bool) else None
 
 
 def _for_command(error: InputError, prompt_id: str, keep: Sequence[str] = ()) -> InputError:

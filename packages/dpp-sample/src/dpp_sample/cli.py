@@ -302,19 +302,20 @@ def _each_prompt(
 ) -> list[Any]:
     """Apply `function` to every prompt of the file; all that is read goes on record."""
     from armillary.checkpoint import Checkpoint
+    from armillary.files import sha256
 
     from .batch import each_prompt, prompts
 
     if settings.k < 1:
         raise InputError("-k", found=settings.k, expected="a whole number >= 1")
     cluster = settings.pool.cluster or ""
-    for path in (reading.embeddings, cluster.partition(":")[2], file):
-        if path:
-            run.input(path)
+    beside = [run.input(p) for p in (reading.embeddings, cluster.partition(":")[2]) if p]
+    run.input(file)
+    basis = [METHOD.version, run.command, *map(sha256, beside)]
     kept = Checkpoint(run.unfinished("unfinished.jsonl", resume=reading.resume))
     groups = prompts(file, settings.pool, reading)
     values = each_prompt(
-        function, groups, settings, jobs=run.jobs, kept=kept, progress=run.progress
+        function, groups, settings, jobs=run.jobs, kept=kept, basis=basis, progress=run.progress
     )
     return list(values)
 

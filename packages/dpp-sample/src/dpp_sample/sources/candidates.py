@@ -93,7 +93,11 @@ def as_number(value: object) -> float | None:
     """A finite number of a JSON file, else None; true and false are no numbers."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value) if abs(value) < math.inf else None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond float64
+        return None
+    return number if math.isfinite(number) else None
 
 
 def as_logprob(value: object, *, name: str, where: str, n_tokens: int = 1) -> float:
