@@ -27,14 +27,14 @@ def standard(name, n=700, seed=0):
 
 
 def deviations(context, w, k=1):
-    """e0, v, e1 by the definition, with plain loops over times."""
+    """e0, v, e1 by the definition, one time after the other."""
     e0, v, e1 = [], [], []
-    last = len(context) - 2 - w
+    candidates = np.arange(len(context) - 1 - w)
     for t in range(len(context) - 1):
-        allowed = [i for i in range(last + 1) if abs(i - t) > w]
-        distance = np.array([np.sqrt(np.sum((context[i] - context[t]) ** 2)) for i in allowed])
+        allowed = candidates[np.abs(candidates - t) > w]
+        distance = np.linalg.norm(context[allowed] - context[t], axis=1)
         order = np.argsort(distance, kind="stable")[:k]
-        near = np.array(allowed)[order]
+        near = allowed[order]
         weight = np.exp(-distance[order] / distance[order][0])
         weight /= weight.sum()
         now, then = weight @ context[near], weight @ context[near + 1]
@@ -69,21 +69,21 @@ def test_closed_form_equals_an_optimiser(name, k):
 
 
 def test_standard_errors_are_as_wide_as_the_scatter(rng):
-    """Over 300 noisy repetitions of one design the estimates scatter as the errors say."""
+    """Over 150 noisy repetitions of one design the estimates scatter as the errors say."""
     recording = Recording.of(np.cumsum(rng.normal(size=(300, 2)), axis=0), theiler=4)
     base = Pairs.of(recording, k=1)
     found, errors = [], []
-    for _ in range(300):
+    for _ in range(150):
         noise = rng.normal(size=base.e0.shape)
         target = 0.8 * base.e0 + 0.3 * base.v + noise
         fit = solve([(Pairs(base.times, base.e0, base.v, target), recording.context)])
         found.append([fit.alpha, fit.beta])
         errors.append([fit.se_alpha, fit.se_beta])
     scatter = np.std(found, axis=0)
-    # The ratio of a standard deviation from 300 values to the truth is within 1 +- .17 (4 sigma);
-    # the sandwich of 75 blocks is low by a few per cent.
-    np.testing.assert_allclose(np.mean(errors, axis=0) / scatter, 1.0, atol=0.2)
-    np.testing.assert_allclose(np.mean(found, axis=0), [0.8, 0.3], atol=4 * scatter.max() / 17)
+    # A standard deviation from 150 values is within 1 +- .23 of the truth (4 sigma); the sandwich
+    # of 75 blocks is low by a few per cent.
+    np.testing.assert_allclose(np.mean(errors, axis=0) / scatter, 1.0, atol=0.27)
+    np.testing.assert_allclose(np.mean(found, axis=0), [0.8, 0.3], atol=4 * scatter.max() / 12)
 
 
 @pytest.mark.parametrize("name", ["lorenz63", "thomas", "chen", "selkov"])
@@ -149,13 +149,13 @@ def test_beta_can_be_fitted_for_a_given_alpha():
 
 
 def test_horizon_fit_beats_its_grid_neighbours_and_parroting():
-    context = standard("lorenz63", 1200)
+    context = standard("lorenz63", 500)
     w = theiler_window(context)
-    alpha = fit_horizon(context, 20, theiler=w)
+    alpha = fit_horizon(context, 8, theiler=w)
     assert 0 <= alpha <= 1.05
-    assert alpha == fit_horizon(context, 20, theiler=w)
-    loss = horizon_loss(context, w, 20)
-    assert loss(alpha) <= min(loss(other) for other in np.linspace(0, 1.05, 13)) + 1e-12
+    assert alpha == fit_horizon(context, 8, theiler=w)
+    loss = horizon_loss(context, w, 8)
+    assert loss(alpha) <= min(loss(other) for other in np.linspace(0, 1.05, 13)[::4]) + 1e-12
 
 
 def horizon_loss(context, w, h):
@@ -188,12 +188,12 @@ def test_horizon_fit_sees_nothing_after_its_origins(rng):
     pattern = rng.normal(size=(25, 2))
     context = np.tile(pattern, (16, 1))
     np.testing.assert_array_equal(parrot(context[:380], 20, theiler=3), context[380:])
-    assert fit_horizon(context, 10, theiler=3) == 0.0
+    assert fit_horizon(context, 4, theiler=3) == 0.0
 
 
 def test_horizon_origins_can_be_drawn():
-    context = standard("lorenz63", 800)
-    one, two = (fit_horizon(context, 10, theiler=15, rng=seed) for seed in (1, 1))
+    context = standard("lorenz63", 300)
+    one, two = (fit_horizon(context, 3, theiler=15, rng=seed) for seed in (1, 1))
     assert one == two
 
 

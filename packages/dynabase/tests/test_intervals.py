@@ -21,12 +21,12 @@ def elnino():
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_widths_are_order_statistics_of_earlier_errors(elnino, options, coverage):
     """By the definition: separate models on truncated series, sorted errors, running maximum."""
-    y, h = elnino[:300], 8
+    y, h = elnino[:200], 5
     model = DynaBase(**options).fit(y)
     origins = calibration_origins(model._model, h, 25)
     assert len(origins) == 25
-    assert origins.min() >= 150
-    assert origins.max() + h <= 299
+    assert origins.min() >= 100
+    assert origins.max() + h <= 199
     space = np.log if options.get("log") else np.asarray
     settled = {
         "delays": model.delays_,
@@ -52,7 +52,7 @@ def test_widths_are_order_statistics_of_earlier_errors(elnino, options, coverage
 
 
 def test_too_few_origins_give_an_infinite_width_and_say_how_many(elnino):
-    model = DynaBase().fit(elnino[:200])
+    model = DynaBase().fit(elnino[:120])
     with pytest.warns(UserWarning, match=r"0\.95 needs 19 calibration errors"):
         found = model.predict_interval(3, 0.95, n_origins=18)
     assert np.isinf(found.half_width).all()

@@ -60,7 +60,7 @@ def test_search_equals_the_definition(kind, n, d, k, rng):
         np.testing.assert_array_equal(index[:, 0], one_by_one)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(KINDS),

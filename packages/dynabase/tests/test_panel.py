@@ -25,7 +25,6 @@ def rows():
         {"alpha": "mse", "detrend": "linear"},
         {"alpha": 0.9, "delays": 3, "mode": "vector", "n_neighbors": 2},
         {"alpha": 0.9, "delays": 3, "n_neighbors": 5, "standardize": False},
-        {"alpha": "horizon"},
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -40,11 +39,14 @@ def test_a_panel_is_its_series_one_by_one(rows, params):
     found = forecast_panel(series, 15, **params)
     assert list(found) == list(series)
     for name, y in series.items():
-        alone = DynaBase(**params)
-        if params.get("alpha") == "horizon":
-            alone.set_params(horizon=15)
-        expected = alone.fit(y).predict(15)
+        expected = DynaBase(**params).fit(y).predict(15)
         np.testing.assert_allclose(found[name], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_gain_fitted_for_the_horizon_of_the_forecast(rows):
+    found = forecast_panel({"a": rows[:150]}, 4, alpha="horizon", n_neighbors=1)["a"]
+    alone = DynaBase("horizon", horizon=4, n_neighbors=1).fit(rows[:150])
+    np.testing.assert_array_equal(found, alone.predict(4))
 
 
 def test_one_neighbour_gives_the_same_bits(rows):

@@ -33,8 +33,8 @@ def test_t1_the_growth_rate_is_ln_alpha(lorenz, alpha, beta):
     w = theiler_window(lorenz)
     direction = np.array([1.0, -2.0, 0.5]) / np.linalg.norm([1.0, -2.0, 0.5])
     starts = np.stack([lorenz[-1], lorenz[-1] + 1e-7 * direction])
-    path, index = rollout(lorenz, 400, alpha, beta, z0=starts, theiler=w, return_indices=True)
-    together = int(np.argmax(index[:, 0] != index[:, 1])) or 400
+    path, index = rollout(lorenz, 120, alpha, beta, z0=starts, theiler=w, return_indices=True)
+    together = int(np.argmax(index[:, 0] != index[:, 1])) or 120
     assert together >= 20
     gap = np.linalg.norm(path[:together, 1] - path[:together, 0], axis=1)
     kept = gap > 1e-9  # above rounding
@@ -83,7 +83,7 @@ def test_t2_distances_shrink_but_at_the_seam(alpha, name):
     context = scaled(name)
     w = theiler_window(context)
     z0 = context[200] + 0.3
-    path, index = rollout(context, 4000, alpha, z0=z0, theiler=w, return_indices=True)
+    path, index = rollout(context, 2000, alpha, z0=z0, theiler=w, return_indices=True)
     states = np.concatenate([z0[None], path])
     last = len(context) - 2 - w
     distance = np.linalg.norm(states[:-1] - context[index], axis=1)
@@ -92,14 +92,14 @@ def test_t2_distances_shrink_but_at_the_seam(alpha, name):
     seam = context[last + 1]  # the one successor that is not admissible
     g = np.linalg.norm(context[: last + 1] - seam, axis=1).min()
     assert (distance[1:][~inside] <= alpha * distance[:-1][~inside] + g + 1e-12).all()
-    assert distance[2000:].max() <= g / (1 - alpha) + 1e-9
+    assert distance[1000:].max() <= g / (1 - alpha) + 1e-9
 
 
 def test_t2_small_alpha_ends_on_a_cycle():
-    context = scaled("lorenz63", 600)
-    _, index = rollout(context, 8000, 0.9, theiler=15, return_indices=True)
+    context = scaled("lorenz63", 500)
+    _, index = rollout(context, 4000, 0.9, theiler=15, return_indices=True)
     assert itinerary_period(index) is not None
-    _, index = rollout(context, 8000, 1.005, theiler=15, trust_radius=0.2, return_indices=True)
+    _, index = rollout(context, 4000, 1.005, theiler=15, trust_radius=0.2, return_indices=True)
     assert itinerary_period(index) is None
 
 
@@ -109,10 +109,10 @@ def test_t2_small_alpha_ends_on_a_cycle():
 @pytest.mark.parametrize("name", systems.SYSTEMS)
 def test_t3_alpha_zero_is_an_independent_parrot(name):
     """The greatest absolute difference is 0.0: to the seam, and beyond it."""
-    context = scaled(name, 900)
+    context = scaled(name, 600)
     w = theiler_window(context)
-    copied = parrot(context, 2000, theiler=w)
-    assert np.abs(rollout(context, 2000, 0.0, theiler=w) - copied).max() == 0.0
+    copied = parrot(context, 1200, theiler=w)
+    assert np.abs(rollout(context, 1200, 0.0, theiler=w) - copied).max() == 0.0
 
 
 @pytest.mark.parametrize("motif", [2, 5])
@@ -136,21 +136,20 @@ def test_t3_repeated_rows_are_copied_too(rng):
 def test_t4_guarded_orbits_stay_and_unguarded_ones_leave():
     """At alpha = 1.02 free orbits mostly diverge within 10^4 steps; guarded ones never do."""
     left = 0
-    for name in ("lorenz63", "rossler"):
-        for seed in range(2):
-            context = scaled(name, 2000, seed)
-            model = DynaBase(1.02, n_neighbors=1, standardize=False).fit(context)
-            bound = np.linalg.norm(context, axis=1).max() + model.trust_radius_
-            assert np.linalg.norm(model.simulate(4000), axis=1).max() <= bound * (1 + 1e-12)
-            free = rollout(context, 10_000, 1.02, theiler=theiler_window(context))
-            left += np.isnan(free).any()
+    for name, seed in (("lorenz63", 0), ("rossler", 1), ("chua", 0)):
+        context = scaled(name, 2000, seed)
+        model = DynaBase(1.02, n_neighbors=1, standardize=False).fit(context)
+        bound = np.linalg.norm(context, axis=1).max() + model.trust_radius_
+        assert np.linalg.norm(model.simulate(1500), axis=1).max() <= bound * (1 + 1e-12)
+        free = rollout(context, 10_000, 1.02, theiler=theiler_window(context))
+        left += np.isnan(free).any()
     assert left >= 2
 
 
 # --- T5: exactness on the context ---
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(i=st.integers(0, 1400), alpha=st.floats(0, 2), beta=st.sampled_from([0.0, 0.1, -0.3]))
 def test_t5_rows_are_followed_exactly_only_without_velocity(lorenz, i, alpha, beta):
     z, index = step(lorenz[i], lorenz, alpha, beta, theiler=15)
@@ -161,7 +160,7 @@ def test_t5_rows_are_followed_exactly_only_without_velocity(lorenz, i, alpha, be
 # --- T6: equivariance ---
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     power=st.integers(-20, 20),
     alpha=st.floats(0, 1.0),
@@ -172,11 +171,11 @@ def test_t6_a_common_scale_passes_through(lorenz, power, alpha, beta, k):
     """By a power of two every operation scales exactly: equal to the last bit."""
     scale = 2.0**power
     options = {"theiler": 15, "n_neighbors": k}
-    path = rollout(lorenz, 60, alpha, beta, **options)
-    np.testing.assert_array_equal(rollout(scale * lorenz, 60, alpha, beta, **options), scale * path)
+    path = rollout(lorenz, 25, alpha, beta, **options)
+    np.testing.assert_array_equal(rollout(scale * lorenz, 25, alpha, beta, **options), scale * path)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(shift=st.floats(-100, 100), scale=st.floats(0.01, 100), alpha=st.floats(0, 0.95))
 def test_t6_a_shift_passes_through(lorenz, shift, scale, alpha):
     """Below alpha = 1 rounding cannot grow but at a cell's border, where no digit is sure."""

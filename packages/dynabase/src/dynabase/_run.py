@@ -57,16 +57,13 @@ def advance(
     gains: Gains,
 ) -> Float[np.ndarray, "b q"]:
     """Equation (1) for a batch of states, each with its `k` neighbours, nearest first."""
-    weights = neighbour_weights(squared)
-    total = np.zeros_like(state)
-    for j in range(rows.shape[1]):
-        moved = successors[:, j] + clipped(
-            gains.alpha[:, None] * (state - rows[:, j]), gains.radius
-        )
-        if gains.beta.any():
-            moved = moved + gains.beta[:, None] * (successors[:, j] - rows[:, j])
-        total = moved if rows.shape[1] == 1 else total + weights[:, j, None] * moved
-    return total
+    deviation = gains.alpha[:, None, None] * (state[:, None] - rows)
+    moved = successors + clipped(deviation, gains.radius[:, None])
+    if gains.beta.any():
+        moved = moved + gains.beta[:, None, None] * (successors - rows)
+    if rows.shape[1] == 1:
+        return moved[:, 0]
+    return _ordered_sum(neighbour_weights(squared)[:, :, None] * moved)
 
 
 def neighbour_weights(squared: Float[np.ndarray, "b k"]) -> Float[np.ndarray, "b k"]:
@@ -77,10 +74,7 @@ def neighbour_weights(squared: Float[np.ndarray, "b k"]) -> Float[np.ndarray, "b
     weights = np.where(
         exact, distance == 0, np.exp(-distance / np.where(exact, 1.0, nearest))
     ).astype(float)
-    total = np.zeros(len(weights))
-    for j in range(weights.shape[1]):  # in order, whatever the batch: the same sums to the last bit
-        total += weights[:, j]
-    return weights / total[:, None]
+    return weights / _ordered_sum(weights)[:, None]
 
 
 def run(
@@ -155,14 +149,14 @@ def run_one(
     bound = (DIVERGED * context.spread) ** 2
     series = None if shift is None else History(shift, n_steps)
     # Clipping is decided as in a batch; the quick test before it only spares the usual case.
-    radii, suspect = np.array([radius]), radius**2 * (1 - 1e-9)
+    radii, suspect = np.array([[radius]]), radius**2 * (1 - 1e-9)
     nearest, known = -1, False
     for t in range(n_steps):
         nearest = nearest + 1 if known else context.nearest_one(state, nearest)
         row, successor = rows[nearest], rows[nearest + 1]
         deviation = alpha * (state[:q] - row[:q])
         if deviation.dot(deviation) > suspect:
-            deviation = clipped(deviation[None], radii)[0]
+            deviation = clipped(deviation[None, None], radii)[0, 0]
         new = successor[:q] + deviation
         if beta:
             new = new + beta * (successor[:q] - row[:q])
@@ -210,17 +204,22 @@ class History:
 
 
 def clipped(
-    deviation: Float[np.ndarray, "b q"], radius: Float[np.ndarray, " b"]
-) -> Float[np.ndarray, "b q"]:
+    deviation: Float[np.ndarray, "b k q"], radius: Float[np.ndarray, "b 1"]
+) -> Float[np.ndarray, "b k q"]:
     """`deviation`, shortened to `radius` where it is longer."""
     if np.isinf(radius).all():
         return deviation
-    squared = np.zeros(len(deviation))
-    for at in range(deviation.shape[1]):
-        squared += deviation[:, at] ** 2
-    length = np.sqrt(squared)
+    length = np.sqrt(_ordered_sum(np.moveaxis(deviation**2, 2, 1)))
     long = length > radius
     if not long.any():
         return deviation
     shrink = np.divide(radius, length, out=np.ones_like(length), where=long)
-    return np.where(long[:, None], deviation * shrink[:, None], deviation)
+    return np.where(long[:, :, None], deviation * shrink[:, :, None], deviation)
+
+
+def _ordered_sum(values: Float[np.ndarray, "b k *q"]) -> Float[np.ndarray, "b *q"]:
+    """Sum over the second axis in order: the same to the last bit whatever the batch."""
+    total = values[:, 0].copy()
+    for j in range(1, values.shape[1]):
+        total += values[:, j]
+    return total

@@ -25,7 +25,7 @@ from armillary.randomness import RngLike, spawn
 from . import _checks
 from ._order import complete_rows
 from ._recording import Recording
-from ._run import Gains, run
+from ._run import Gains, run, run_one
 from .embed import delay_embed, theiler_window
 from .fit import Pairs, solve, trust_radius
 from .measures import d_hellinger, d_stsp
@@ -179,9 +179,13 @@ def _reconstruction_errors(
     """D_stsp and D_H of one rollout for each alpha."""
     context, target, seed = pair
     recording = _recording(context)
-    states = np.repeat(context[-1:], len(alphas), axis=0)
     gains = _gains(recording, np.array(alphas, dtype=float))
-    path = run(recording.context, states, len(target), gains)
+    if len(alphas) == 1:  # the same numbers, sooner
+        only = float(gains.alpha[0]), 0.0, float(gains.radius[0])
+        path = run_one(recording.context, context[-1], len(target), *only)
+    else:
+        states = np.repeat(context[-1:], len(alphas), axis=0)
+        path = run(recording.context, states, len(target), gains)
     return [_measures(target, path.values[:, at], seed) for at in range(len(alphas))]
 
 

@@ -48,7 +48,7 @@ def explain_steps(model: Model, n_steps: int, form: Form) -> list[StepRecord]:
         squared = np.sum((rows[index] - state) ** 2, axis=1)
         weights = neighbour_weights(squared[None])[0]
         now, then = rows[index, :q], rows[index + 1, :q]
-        away = clipped(c.alpha * (state[:, :q] - now), np.full(len(index), c.radius))
+        away = clipped((c.alpha * (state[:, :q] - now))[None], np.array([[c.radius]]))[0]
         parts = [(weights[:, None] * part)[:, :d].sum(axis=0) for part in (then, away, then - now)]
         neighbours = tuple(int(row) + offset for row in index)
         records.append(
