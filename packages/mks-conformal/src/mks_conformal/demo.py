@@ -1,4 +1,4 @@
-"""The demo: the lower half of handwritten digits from the upper, and breast cancer cells."""
+"""The demo: the lower half of handwritten digits, predicted from the upper half."""
 
 import warnings
 from typing import Any
@@ -36,9 +36,10 @@ def demo(run: Run) -> None:
     residuals = Y - np.asarray(forest.predict(X))
 
     found: list[dict[str, Outcome]] = []
-    for k in run.progress(range(SPLITS), description="splits"):
-        parts = parts_of(len(held), (0.4, 0.3, 0.3), keyed(run.seed, "split", k))
-        found.append(contest(*(residuals[part] for part in parts), ALPHA, seed=k))
+    splits = [parts_of(len(held), (0.4, 0.3, 0.3), keyed(run.seed, k)) for k in range(SPLITS)]
+    for k, (a, b, c) in enumerate(run.progress(splits, description="splits")):
+        found.append(contest(residuals[a], residuals[b], residuals[c], ALPHA, seed=k))
+    parts = splits[0]
     table = over_splits(found)
     n_cal, n_test = len(parts[1]), len(parts[2])
     shown = ["method", "coverage", "coverage_se", "ratio", "ratio_low", "ratio_high"]
@@ -89,7 +90,8 @@ def demo(run: Run) -> None:
         "volume_ratio_box": _quotient(best, by_name["box"]),
         "rest_holds_truth": bool(rest.contains(truth[None, 1:])[0]),
     }
-    chosen = model.score_.diagnostics()
+    score: Any = model.score_
+    chosen = score.diagnostics()
     run.metrics |= {key: chosen[key] for key in ("bandwidth", "lam", "effective_rank")}
 
 

@@ -153,7 +153,7 @@ def slices_figure(
 
 
 def level_curves(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float]]],
+    curves: Mapping[str, Sequence[tuple[float, float, float]]],
     x: Sequence[float],
     axes: tuple[str, str],
     *,
@@ -164,7 +164,7 @@ def level_curves(
     Parameters
     ----------
     curves
-        Name to lower ends, means and upper ends.
+        Name to one (lower end, mean, upper end) a setting.
     x
         The settings.
     axes
@@ -173,8 +173,8 @@ def level_curves(
         Whether both axes are.
     """
     figure, ax = new()
-    for number, (name, (low, mid, high)) in enumerate(curves.items()):
-        low, mid, high = (np.asarray(v, dtype=float) for v in (low, mid, high))
+    for number, (name, points) in enumerate(curves.items()):
+        low, mid, high = np.asarray(points, dtype=float).T
         ax.errorbar(
             x,
             mid,

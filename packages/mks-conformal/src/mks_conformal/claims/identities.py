@@ -52,8 +52,9 @@ def _against_gp(R: Rows, new: Rows) -> float:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF
 
-    gp = GaussianProcessRegressor(RBF(1.2), alpha=len(R) * LAM, optimizer=None)
-    _, sd = gp.fit(R, np.zeros(len(R))).predict(new, return_std=True)
+    options: Any = {"alpha": len(R) * LAM, "optimizer": None}
+    gp = GaussianProcessRegressor(RBF(1.2), **options).fit(R, np.zeros(len(R)))
+    sd = np.asarray(gp.predict(new, return_std=True)[1], dtype=float)
     ours = mks_score(new, R, kernel=Gaussian(1.2), lam=LAM, centered=False)
     return float(np.abs(ours - sd**2).max())  # k(r, r) = 1
 

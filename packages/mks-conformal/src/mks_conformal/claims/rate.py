@@ -26,7 +26,8 @@ def rate(effort: Effort) -> Measured:
     for name, spread in effort.run.progress(cells, description="laws"):
         rms, rank = _errors(spread, many, repeats, effort.seed)
         errors[name] = rms
-        rows.append({"law": name, "effective rank": rank} | dict(zip(map(str, SIZES), rms)))  # noqa: B905
+        row: dict[str, object] = {"law": name, "effective rank": rank}
+        rows.append(row | {f"n = {n}": value for n, value in zip(SIZES, rms, strict=True)})
     checks = []
     for name in names[:3]:
         slope = float(np.polyfit(np.log(SIZES), np.log(errors[name]), 1)[0])

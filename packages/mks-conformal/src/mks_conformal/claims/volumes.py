@@ -73,7 +73,11 @@ def dimension(effort: Effort) -> Measured:
     ]
     effort.run.figure(
         level_curves(
-            {"exponential residuals, alpha .1": tuple(zip(*_ordered(middle), strict=True))},
+            {
+                "exponential residuals, alpha .1": [
+                    (low, mean, high) for mean, low, high in middle.values()
+                ]
+            },
             [2, 4, 8],
             ("outputs d", "volume relative to the ellipsoid"),
         ),
@@ -114,7 +118,7 @@ def level(effort: Effort) -> Measured:
         )
         if n == 1000:
             ends = [paired(loose), paired(close)]
-            curves[f"d = {d}"] = tuple(zip(*[(e[1], e[0], e[2]) for e in ends], strict=True))
+            curves[f"d = {d}"] = [(low, mean, high) for mean, low, high in ends]
     effort.run.figure(
         level_curves(curves, [0.1, 0.02], ("alpha", "volume relative to the ellipsoid")),
         "level",
@@ -122,7 +126,3 @@ def level(effort: Effort) -> Measured:
         "with its 95 % interval; 1000 residuals fit the score, 4000 calibrate.",
     )
     return Measured(checks, rows)
-
-
-def _ordered(middle: dict[int, tuple[float, float, float]]) -> list[tuple[float, float, float]]:
-    return [(low, mean, high) for mean, low, high in middle.values()]
