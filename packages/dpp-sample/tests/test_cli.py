@@ -174,6 +174,20 @@ def test_clusters_make_answers_that_mean_the_same_close(dpp: Run, tmp_path: Path
     assert metrics["coverage"] == 1.0
 
 
+def test_nine_tenths_of_the_similarity_are_the_clusters(tmp_path: Path) -> None:
+    from dpp_sample.batch import build_pool, prompts
+    from dpp_sample.settings import PoolSettings, Reading
+
+    lines = [
+        {"text": text, "logprob": -1.0, "embedding": vector}
+        for text, vector in (("is 1", [1, 0]), ("so 1", [-1, 0]), ("is 2", [1, 0]))
+    ]
+    settings = PoolSettings(kernel="cosine", cluster="number")
+    (group,) = prompts(write(tmp_path / "s.jsonl", lines), settings, Reading())
+    phi = build_pool(group, settings)[0].features
+    np.testing.assert_allclose((phi @ phi.T)[0], [1.0, 0.8, 0.1], atol=1e-12)
+
+
 def test_embeddings_of_the_field_or_the_matrix_are_used(dpp: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(40, 5))

@@ -160,6 +160,12 @@ def test_gumbel_inclusion_of_rare_strings_loses_no_digits():
     np.testing.assert_allclose(pool.at(0.0).log_weight, -np.array(exact), rtol=1e-12, atol=1e-12)
 
 
+def test_gumbel_inclusion_beyond_float64_is_finite():
+    pool = pool_of(["a", "b"], [-900.0, -0.5], pool_kind="gumbel_topk", kappa=-10.0)
+    # log w = log q - (log r - kappa), r = p at beta 1
+    assert pool.at(1.0).log_weight[0] == pytest.approx(-10.0, abs=1e-9)
+
+
 def test_length_normalisation_divides_the_quality_alone():
     pool = pool_of(["a", "b"], [-6.0, -4.0], length_normalize=True, n_tokens=np.array([3, 1]))
     np.testing.assert_allclose(pool.at(2.0).log_quality, [-4, -8])
@@ -276,6 +282,13 @@ def test_sampling_beta_at_its_ends():
     assert sampling_beta(lambda _: np.zeros(19), 5) == (1.0, False)
     steep = np.arange(100.0)
     assert sampling_beta(lambda beta: beta * steep, 5) == (1.0, False)
+
+
+def test_weights_equal_but_for_rounding_reach_the_size_asked_for():
+    logs = 30 * np.random.default_rng(0).normal(size=20)
+    equal = (logs - 0.3) - logs  # 20 draws, k = 5: all of them are needed
+    assert effective_size(equal) < 20
+    assert sampling_beta(lambda beta: equal, 5) == (4.0, True)
 
 
 def test_map_beta():

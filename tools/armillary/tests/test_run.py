@@ -57,6 +57,22 @@ def test_staged_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(p.name for p in out.iterdir()) == ["a.txt", "result.json"]
 
 
+def test_the_record_moves_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[str] = []
+    move = Path.replace
+
+    def noted(source: Path, target: Path) -> Path:
+        if not target.parent.name.startswith(".partial"):
+            moved.append(source.name)
+        return move(source, target)
+
+    with Run(CARD, "v", Common(out=tmp_path / "o", quiet=True), {}) as run:
+        run.path("a.txt").write_text("a")
+        run.path("b.txt").write_text("b")
+        monkeypatch.setattr(Path, "replace", noted)
+    assert moved == ["a.txt", "b.txt", "result.json"]
+
+
 def test_direct_outputs_outlive_a_failure(tmp_path: Path) -> None:
     out = tmp_path / "o"
     with pytest.raises(ZeroDivisionError), Run(CARD, "v", Common(out=out, quiet=True), {}) as run:
