@@ -59,7 +59,7 @@ def test_what_is_given_is_kept(skewed):
     only_h = MultivariateKernelScore(lam=np.inf, random_state=0).fit(R)
     assert {row["lam"] for row in only_h.table_} == {np.inf, None}
     own = MultivariateKernelScore(Gaussian(1.0) + Linear(0.1), lam=1e-2).fit(R)
-    assert own.kernel_ == Gaussian(1.0) + Linear(0.1)
+    assert (own.kernel_, own.table_) == (Gaussian(1.0) + Linear(0.1), [])
 
 
 def test_infinite_ridge_is_no_candidate_where_it_means_nothing(skewed):

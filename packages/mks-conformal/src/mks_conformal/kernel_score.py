@@ -146,7 +146,7 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
         """Set kernel_, bandwidth_, lam_, selected_ and table_."""
         lams = self._lams()
         kernels = self._kernels(z, rng)
-        if len(lams) == len(kernels) == 1 and "select" not in (self.bandwidth, self.lam):
+        if len(lams) == len(kernels) == 1:
             self.selected_, self.table_ = "kernel", []
             ((self.bandwidth_, self.kernel_),), (self.lam_,) = kernels, lams
             return
