@@ -19,10 +19,6 @@ from . import _checks
 if TYPE_CHECKING:
     import pandas as pd
 
-# Windows of so many stamps are asked for their frequency when the whole index has gaps.
-WINDOWS = (3, 5, 8)
-MOST_WINDOWS = 100
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
@@ -184,21 +180,13 @@ def _frequency(index: "pd.DatetimeIndex") -> Any:
     """The frequency whose grid holds all the stamps with the fewest gaps."""
     import pandas as pd
 
+    from ._calendar import calendar_of
+
     if len(index) >= 3 and (whole := pd.infer_freq(index)) is not None:
         return whole
-    step = pd.Timedelta(_common_step(index.asi8), unit=index.unit)
-    found: list[Any] = [step] if (index[-1] - index[0]) / step <= 2 * len(index) else []
-    for width in WINDOWS:
-        starts = range(0, len(index) - width + 1, max(1, len(index) // MOST_WINDOWS))
-        windows = (pd.DatetimeIndex(index[start : start + width]) for start in starts)
-        found += {pd.infer_freq(window) for window in windows} - {None}
-    best, fewest = None, 2 * len(index) + 1
-    for frequency in found:
-        grid = pd.date_range(index[0], index[-1], freq=frequency)
-        if len(grid) < fewest and index.isin(grid).all():
-            best, fewest = frequency, len(grid)
-    _check_length(fewest, len(index))
-    return best
+    offset, length = calendar_of(index)
+    _check_length(length, len(index))
+    return offset
 
 
 def _check_length(grid: int, stamps: int) -> None:

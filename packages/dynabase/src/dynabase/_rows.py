@@ -55,7 +55,12 @@ class Lines:
     def __call__(self, row: int) -> str:
         return f"{self.path}:{self.line(row)}"
 
+    def both(self, row: Any, other: Any) -> str:
+        """The places of two rows."""
+        return f"{self(int(row))} and {self.line(int(other))}"
+
     def line(self, row: int) -> int:
+        """The line of a row, counted from 1."""
         if is_parquet(self.path):
             return row + 1
         line = next(islice(csv_lines(self.path), row + 1, None))
@@ -124,7 +129,7 @@ def _grid(
         shown = write(index[at : at + 2])
         raise InputError(
             f"column {time!r}",
-            where=f"{where(rows[at])} and {where.line(rows[at + 1])}",
+            where=where.both(rows[at], rows[at + 1]),
             found=f"{shown[0]}, then {shown[1]}: no regular grid holds them and the other stamps "
             "without being mostly gaps",
             expected="equally spaced time stamps",
@@ -148,7 +153,7 @@ def _check_order(
         double = index[at] == index[at + 1]
         raise InputError(
             f"column {time!r}",
-            where=f"{where(rows[at])} and {where.line(rows[at + 1])}",
+            where=where.both(rows[at], rows[at + 1]),
             found=f"{before} twice" if double else f"{after} after {before}",
             expected="increasing time stamps",
             instead="aggregate the doubled rows" if double else "sort the rows by time",
@@ -165,7 +170,7 @@ def _as_places(
         at = max(int((places < 0).argmax()), 1)
         raise InputError(
             f"column {time!r}",
-            where=f"{where(rows[at - 1])} and {where.line(rows[at])}",
+            where=where.both(rows[at - 1], rows[at]),
             found=f"{times[at - 1]:g}, then {times[at]:g}",
             expected=f"equal steps (here of {step:g})",
             instead=EVENLY,

@@ -116,7 +116,7 @@ def describe(run: Run, table: "Table", params: dict[str, Any]) -> None:
         return
     import warnings
 
-    from .batch import described
+    from .batch import described, in_options
     from .forecaster import DynaBase
 
     asked: dict[str, Any] = {"horizon": run.params["horizon"]} | params
@@ -125,7 +125,7 @@ def describe(run: Run, table: "Table", params: dict[str, Any]) -> None:
         model = DynaBase(**asked).fit(table.only().y)
     run.metrics |= described(model)
     for remark in model.advice_:
-        run.note(remark)
+        run.note(in_options(remark))
 
 
 def checkpoint(run: Run, resume: bool) -> "Checkpoint":

@@ -45,10 +45,15 @@ def forecast_table(
     chunks = _each_chunk(table, function, key, jobs=jobs, kept=kept, progress=progress)
     remarks = Counter(remark for chunk in chunks for remark in chunk["remarks"])
     n = len(table.recordings)
+    values = [value for chunk in chunks for value in chunk["series"]]
+    for value in values:
+        if None in value["forecast"][-1]:  # not finite is None in the checkpoint
+            step = sum(None not in row for row in value["forecast"])
+            remarks[f"diverged at step {step}, empty after it; --trust-radius auto bounds it"] += 1
     for remark, count in remarks.items():
         about = f"{count} of {n} series: " if n > 1 else ""
-        warnings.warn(about + remark, UserWarning, stacklevel=2)
-    return [value for chunk in chunks for value in chunk["series"]]
+        warnings.warn(about + in_options(remark), UserWarning, stacklevel=2)
+    return values
 
 
 def fit_table(
@@ -97,19 +102,26 @@ def of_file(path: str) -> Iterator[None]:
         where = path if not error.where else f"{path}: {error.where}"
         if error.where and error.where.startswith(path):
             where = error.where
-        way_out = error.instead
-        for words, option in _OPTIONS.items():
-            way_out = way_out and way_out.replace(words, option)
+        way_out = error.instead and in_options(error.instead)
         what = "the series" if error.what in ("y", "context") else error.what
         raise InputError(
             what, where=where, found=error.found, expected=error.expected, instead=way_out
         ) from error
 
 
+def in_options(text: str) -> str:
+    """What the library says of its parameters, said of the command's options."""
+    for words, option in _OPTIONS.items():
+        text = text.replace(words, option)
+    return text
+
+
 _OPTIONS = {
     "pass z0, or drop the last row(s)": "drop the last row(s), or pass z0 in Python",
     "log=False": "leave --log out",
     "detrend='linear' or 'diff'": "--detrend linear or diff",
+    "(alpha='mse' or 'horizon')": "(--alpha mse or horizon)",
+    "n_neighbors > 1 or more delays": "--n-neighbors 10 or more --delays",
 }
 
 

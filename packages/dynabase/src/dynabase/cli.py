@@ -136,7 +136,7 @@ def reconstruct(
     """
     from armillary.files import write_arrays
 
-    from .batch import described, of_file
+    from .batch import described, in_options, of_file
     from .figures import attractor_figure, spectrum_figure
     from .surrogate import reconstruct as run_on
     from .surrogate import stretch
@@ -158,7 +158,7 @@ def reconstruct(
             run.metrics |= {f"d_stsp{suffix}": score["d_stsp"], f"d_h{suffix}": score["d_h"]}
         run.metrics["period"] = found.scores[0]["period"]
         for remark in found.model.advice_:
-            run.note(remark)
+            run.note(in_options(remark))
         write_arrays(
             run.path("trajectory.npz", "The free run, and what it is compared with."),
             trajectory=found.trajectory,
