@@ -83,7 +83,7 @@ def test_around_moves_the_region(table):
 
 
 def test_what_cannot_be_saved(table, tmp_path):
-    with pytest.raises(InputError, match="a cross region.*split or full"):
+    with pytest.raises(InputError, match="split or full.*a cross region"):
         regions(table, method="cv+", cv=2).to_npz(tmp_path / "r.npz")
     with pytest.raises(InputError, match="a slice region"):
         regions(table)[0].condition({0: 0.0}).to_npz(tmp_path / "r.npz")
@@ -126,10 +126,10 @@ def saved(table, tmp_path) -> Any:
         (lambda a, h: a.pop("prediction"), "no array 'prediction'"),
         (lambda a, h: a.pop("scores_0"), "no array 'scores_0'"),
         (lambda a, h: a.pop("score_whitening_matrix"), "score_whitening_matrix"),
-        (lambda a, h: a.update(prediction=a["prediction"][:, :1]), "names.*1, one an output|names"),
+        (lambda a, h: a.update(prediction=a["prediction"][:, :1]), "score_references.*any, 1"),
         (lambda a, h: a.update(score_references=np.zeros((9, 3))), "score_references.*any, 2"),
         (lambda a, h: a.update(scores_0=a["scores_0"][None]), "scores_0"),
-        (lambda a, h: a.update(scores_0=a["scores_0"].astype("f4")), "float32.*float64"),
+        (lambda a, h: a.update(scores_0=a["scores_0"].astype("f4")), "float64.*found float32"),
         (lambda a, h: a.update(scores_0=a["scores_0"] * np.nan), "NaN or infinity"),
         (lambda a, h: a.update(group=a["group"] + 5), "group"),
         (lambda a, h: a.update(header=np.array("broken")), "header.*JSON"),

@@ -60,8 +60,8 @@ def density_score(residuals: Residuals, alpha: float, seed: int) -> Multivariate
 def judge(
     score: ResidualScore,
     fitting: Residuals,
-    calibrating: Residuals,
-    testing: Residuals,
+    calibrating: Float[np.ndarray, "c d"],
+    testing: Float[np.ndarray, "t d"],
     alpha: float,
     *,
     points: int = POINTS,
@@ -82,8 +82,8 @@ def judge(
 
 def contest(
     fitting: Residuals,
-    calibrating: Residuals,
-    testing: Residuals,
+    calibrating: Float[np.ndarray, "c d"],
+    testing: Float[np.ndarray, "t d"],
     alpha: float,
     seed: int = 0,
     methods: Sequence[str] = METHODS,

@@ -24,5 +24,8 @@ METHOD = Method(
         Verb("plot", "mks_conformal.cli:plot", "Draw a saved region over two outputs"),
         Verb("compare", "mks_conformal.cli:compare", "Compare the scores on your own pairs"),
     ),
-    extras={"data": ("plotnine", "linearmodels")},
+    extras={
+        "data": ("plotnine", "linearmodels"),
+        "bench": ("mapie", "ot", "torch"),
+    },
 )

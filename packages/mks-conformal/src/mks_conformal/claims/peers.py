@@ -60,7 +60,7 @@ def peers(effort: Effort) -> Measured:
 
 
 def mapie(split: Split, seed: int) -> Outcome:
-    """MAPIE's score with its own network for the covariance, fitted on the same residuals.
+    """MAPIE's score with its own network for center and covariance, fitted on the same residuals.
 
     Raises
     ------
@@ -79,11 +79,10 @@ def mapie(split: Split, seed: int) -> Outcome:
 
     def scored(X: Any, R: Any) -> Float[np.ndarray, " n"]:
         Z = (R / scale).astype(np.float32)
-        found = score.get_signed_conformity_scores(Z, np.zeros_like(Z), X=standard(X))
+        found = score.get_signed_conformity_scores(Z, X=standard(X))
         return np.asarray(found, dtype=float)
 
-    fitted = (split.R_fit / scale).astype(np.float32)
-    score.fit(standard(split.X_fit), fitted, np.zeros_like(fitted))
+    score.fit(standard(split.X_fit), (split.R_fit / scale).astype(np.float32))
     calibration = Calibration(scored(split.X_cal, split.R_cal))
     inside = calibration.inside(scored(split.X_test, split.R_test), ALPHA)
     q = float(calibration.quantile(ALPHA)[0])
