@@ -136,6 +136,9 @@ def tests(session: nox.Session) -> None:
 def slow(session: nox.Session) -> None:
     """Run the long tests, which `tests` leaves out."""
     install_all(session)
+    weights = [need for folder in PACKAGES.values() for need in group(folder, "weights")]
+    if weights:  # models in packages, whose own needs are not wanted
+        session.install("--no-deps", "--constraint", str(CONSTRAINTS), *weights)
     session.run("pytest", "-m", "slow", *session.posargs)
 
 

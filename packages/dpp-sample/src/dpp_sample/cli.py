@@ -249,7 +249,7 @@ def generate(
     Parameters
     ----------
     model
-        Folder with config.json and safetensors, or one GGUF file.
+        Folder with config.json and safetensors, or a GGUF file.
     prompts
         One prompt a line, or JSON Lines with `prompt` and `prompt_id`.
     n
@@ -274,13 +274,14 @@ def generate(
     from armillary.checkpoint import Checkpoint, digest_of
     from armillary.files import write_jsonl
 
-    from .generation import GenerationSettings, draw, load_model, read_prompts
+    from .generation import GenerationSettings, check_settings, draw, load_model, read_prompts
 
     settings = GenerationSettings(
         n, temperature, top_p, top_k, max_new_tokens, batch_size, not raw, common.seed
     )
     with Run(METHOD, "generate", common, asdict(settings) | {"model": str(model)}) as run:
         asked = read_prompts(run.input(prompts))
+        check_settings(settings)
         network, tokenizer = load_model(model, common.device)
         kept = Checkpoint(run.unfinished("unfinished.jsonl", resume=resume))
         rows: list[dict[str, Any]] = []

@@ -11,7 +11,7 @@ from armillary import InputError, require
 from armillary.files import read_jsonl, text_lines
 from armillary.randomness import keyed, torch_generator
 
-__all__ = ["GenerationSettings", "Prompt", "draw", "load_model", "read_prompts"]
+__all__ = ["GenerationSettings", "Prompt", "check_settings", "draw", "load_model", "read_prompts"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,32 @@ def read_prompts(path: Path) -> list[Prompt]:
     return [Prompt(name, text) for _, name, text in found]
 
 
+def check_settings(settings: GenerationSettings) -> None:
+    """Refuse settings that no model could follow, before one is loaded.
+
+    Raises
+    ------
+    InputError
+        Naming the setting.
+    MissingExtra
+        Without transformers and torch.
+    """
+    require("torch", extra="dpp-sample[hf]")
+    require("transformers", extra="dpp-sample[hf]")
+    from .sources._hf import check_sampling
+
+    check_sampling(
+        settings.n,
+        settings.temperature,
+        settings.top_p,
+        settings.top_k,
+        settings.max_new_tokens,
+        settings.batch_size,
+    )
+
+
 def load_model(folder: Path, device: str = "cpu") -> tuple[Any, Any]:
-    """Model, in evaluation mode, and tokenizer of a local folder.
+    """Model, in evaluation mode, and tokenizer of a local folder, or of one GGUF file.
 
     Raises
     ------
@@ -73,11 +97,16 @@ def load_model(folder: Path, device: str = "cpu") -> tuple[Any, Any]:
     """
     torch = require("torch", extra="dpp-sample[hf]")
     transformers = require("transformers", extra="dpp-sample[hf]")
+    # What is wrong with a model is one line of ours, and so is the progress.
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    named = folder.suffix == ".gguf" and folder.is_file()
+    gguf = [folder] if named else sorted(folder.glob("*.gguf"))
+    folder = folder.parent if named else folder
     if not folder.is_dir():
         raise InputError("--model", found=str(folder), expected="a folder with a model")
-    gguf = sorted(folder.glob("*.gguf"))
     options: dict[str, Any] = {"local_files_only": True}
-    if gguf and not list(folder.glob("*.safetensors")):
+    if named or (gguf and not list(folder.glob("*.safetensors"))):
         if len(gguf) > 1:
             names = ", ".join(path.name for path in gguf)
             raise InputError("--model", found=names, expected="one GGUF file in the folder")

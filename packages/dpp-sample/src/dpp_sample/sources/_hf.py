@@ -89,14 +89,7 @@ def hf_candidates(
         For an argument out of range, a model in training mode, a model without an end token, a
         prompt too long for the model, or when no draw was complete.
     """
-    for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
-        if value < 1:
-            raise InputError(name, found=value, expected="a whole number >= 1")
-    if top_k < 0 or not 0 < top_p <= 1:
-        raise InputError(
-            "top_k, top_p", found=f"{top_k}, {top_p}", expected="top_k >= 0 and 0 < top_p <= 1"
-        )
-    temperatures = _temperatures(temperature, n)
+    temperatures = check_sampling(n, temperature, top_p, top_k, max_new_tokens, batch_size)
     if model.training:
         raise InputError(
             "model is in training mode: dropout makes its log-probs random",
@@ -250,6 +243,31 @@ def _draw(
             instead="remove assisted or contrastive decoding from model.generation_config",
         )
     return recorder
+
+
+def check_sampling(
+    n: int,
+    temperature: float | Sequence[float],
+    top_p: float,
+    top_k: int,
+    max_new_tokens: int,
+    batch_size: int,
+) -> list[float]:
+    """Refuse what no model could follow, and give the temperatures as a list.
+
+    Raises
+    ------
+    InputError
+        Naming the first argument out of range.
+    """
+    for name, value in (("n", n), ("max_new_tokens", max_new_tokens), ("batch_size", batch_size)):
+        if value < 1:
+            raise InputError(name, found=value, expected="a whole number >= 1")
+    if top_k < 0 or not 0 < top_p <= 1:
+        raise InputError(
+            "top_k, top_p", found=f"{top_k}, {top_p}", expected="top_k >= 0 and 0 < top_p <= 1"
+        )
+    return _temperatures(temperature, n)
 
 
 def _temperatures(temperature: float | Sequence[float], n: int) -> list[float]:
