@@ -159,6 +159,21 @@ def loss_figure(table: Sequence[Mapping[str, float]], best: float, objective: st
     return figure
 
 
+def growth_figure(
+    contexts: Sequence[tuple[int, float, float]], horizons: Sequence[tuple[int, float]]
+) -> Figure:
+    """Seconds against the length of the context and against the horizon."""
+    figure, (left, right) = figures.new(9.0, 3.6, columns=2)
+    lengths, fitted, stepped = zip(*contexts, strict=True)
+    left.loglog(lengths, fitted, label="fit")
+    left.loglog(lengths, stepped, label="1,000 steps")
+    figures.label_axes(left, "context T (samples)", "time (s)")
+    steps, seconds = zip(*horizons, strict=True)
+    right.loglog(steps, seconds)
+    figures.label_axes(right, "horizon (steps)", "time (s)")
+    return figure
+
+
 def forecast_panels(table: Any, values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What `forecast_figure` draws, from the series of a file and their forecasts."""
     panels = []
