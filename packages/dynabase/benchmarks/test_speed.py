@@ -12,10 +12,8 @@ from dynabase.claims.cost import torus
 pytestmark = pytest.mark.unchecked
 
 
-@pytest.mark.parametrize(
-    ("alpha", "radius"), [(0.0, None), (0.95, None), (1.0, None), (1.005, 0.3)]
-)
-def test_ten_thousand_steps(benchmark, lorenz, alpha, radius):
+@pytest.mark.parametrize("alpha", [0.0, 0.95, 1.0, 1.005])
+def test_ten_thousand_steps(benchmark, lorenz, alpha):
     """Promised: at most 0.6 s at T = 2,000, d = 3."""
     with one_thread():
         radius = 0.3 if alpha > 1 else None
