@@ -229,6 +229,7 @@ def _show_intervals(effort: Effort, y: Float[np.ndarray, " T"], horizon: int) ->
             {
                 "name": f"from {1950 + cut // 12}-{cut % 12 + 1:02d} on",
                 "unit": "year",
+                "quantity": "sea surface (degrees C)" if not shown else "",
                 "time": time_axis[cut - 60 : cut],
                 "past": y[cut - 60 : cut],
                 "ahead": time_axis[cut : cut + horizon],
