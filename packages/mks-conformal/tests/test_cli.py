@@ -319,7 +319,7 @@ def test_targets_and_features(mks: Run, pairs) -> None:
 
 
 def test_the_real_command(run_command, assert_bad_input, result_schema, tmp_path: Path) -> None:
-    frame().to_csv(tmp_path / "pairs.csv", index=False)
+    frame(60).to_csv(tmp_path / "pairs.csv", index=False)
     arguments = ("calibrate", "pairs.csv", *PAIRS, "--model", "r.npz", "--json")
     record = json.loads(run_command("mks-conformal", *arguments).stdout)
     result_schema(record)

@@ -18,6 +18,7 @@ __all__ = [
     "contest_figure",
     "coverage_band",
     "coverage_panel",
+    "coverages_figure",
     "level_curves",
     "rate_figure",
     "ratio_panel",
@@ -48,12 +49,11 @@ def coverage_panel(
     ax.axvspan(*band, color="#8a8a8a", alpha=0.2, label="95 % of splits, if exact")
     ax.axvline(1 - alpha, color="black", linewidth=1.0, linestyle="--", label="1 - alpha")
     floor = min(band[0], *(min(values) for values in coverages.values())) - 0.02
-    for place, (name, values) in enumerate(coverages.items()):
+    for place, values in enumerate(coverages.values()):
         color = COLORS[place % len(COLORS)]
         ax.barh(place, np.mean(values) - floor, left=floor, color=color, alpha=0.35, height=0.55)
         jitter = np.linspace(-0.18, 0.18, len(values))
         ax.plot(values, place + jitter, MARKERS[place % 8], color=color, markersize=3)
-        _ = name
     ax.set_xlim(left=floor)
     _names(ax, list(coverages))
     label_axes(ax, "coverage on test rows", "")
@@ -100,6 +100,28 @@ def _names(ax: "Axes", names: Sequence[str]) -> None:
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.grid(visible=False, axis="y")
+
+
+def coverages_figure(
+    coverages: Mapping[str, Sequence[float]],
+    bands: Mapping[str, tuple[float, float]],
+    alpha: float,
+) -> "Figure":
+    """Coverage on each data set: a dot a seed, a bar for the mean, each with its own band."""
+    figure, ax = new(6.8, 1.6 + 0.45 * len(coverages))
+    for place, (name, values) in enumerate(coverages.items()):
+        low, high = bands[name]
+        label = "95 % of seeds, if exact" if place == 0 else None
+        ax.barh(place, high - low, left=low, color="#8a8a8a", alpha=0.25, height=0.6, label=label)
+        label = "a seed" if place == 0 else None
+        ax.plot(values, [place] * len(values), "o", color=COLORS[0], markersize=4, label=label)
+        mean, label = float(np.mean(values)), "mean" if place == 0 else None
+        ax.plot(mean, place, "|", color="black", markersize=14, markeredgewidth=2, label=label)
+    ax.axvline(1 - alpha, color="black", linewidth=1.0, linestyle="--", label="1 - alpha")
+    _names(ax, list(coverages))
+    label_axes(ax, f"coverage on test rows, alpha {alpha:g}", "")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
 
 
 def contest_figure(
@@ -214,6 +236,7 @@ def rate_figure(
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xticks(list(sizes), [str(n) for n in sizes])
+    ax.set_yticks([0.01, 0.02, 0.05, 0.1], ["0.01", "0.02", "0.05", "0.1"])
     ax.minorticks_off()
     label_axes(ax, "reference residuals n", "rms error of the score")
     return figure

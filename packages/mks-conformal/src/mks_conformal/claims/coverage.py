@@ -3,11 +3,10 @@
 import numpy as np
 
 from armillary.claims import Check, Effort, Measured
-from armillary.figures import new
 from armillary.randomness import keyed
 from mks_conformal.conformal import Calibration
 from mks_conformal.data import synthetic
-from mks_conformal.figures import coverage_band, coverage_panel
+from mks_conformal.figures import coverage_band, coverages_figure
 from mks_conformal.kernel_score import MultivariateKernelScore
 
 from .protocol import REAL, outcomes, split_of
@@ -38,17 +37,11 @@ def coverage(effort: Effort) -> Measured:
         if alpha == 0.1:
             drawn[name] = (found, coverage_band(n_cal, n_test, alpha))
     checks.append(_exact(effort))
-    figure, axes = new(8.4, 2.2 + 0.75 * len(drawn), rows=len(drawn))
-    for ax, (name, (found, band)) in zip(np.atleast_1d(axes), drawn.items(), strict=True):
-        coverage_panel(ax, {name: found}, 0.1, band)
-        ax.set_xlim(0.82, 0.97)
-        if ax is not np.atleast_1d(axes)[-1]:
-            ax.set_xlabel("")
-            ax.get_legend().remove()
+    bands = {name: band for name, (_, band) in drawn.items()}
     effort.run.figure(
-        figure,
+        coverages_figure({name: values for name, (values, _) in drawn.items()}, bands, 0.1),
         "coverage",
-        "Coverage on test rows at alpha .1: a dot is a seed, the bar ends at their mean, the band "
+        "Coverage on test rows at alpha .1: a dot is a seed, the stroke their mean; the grey band "
         "holds 95 % of the coverages of one seed if rows are exchangeable (beta-binomial).",
     )
     return Measured(checks, rows)

@@ -15,6 +15,7 @@ from mks_conformal.whitening import mahalanobis_whitening
 
 LAM = 1e-2
 Rows = Float[np.ndarray, "n d"]
+Points = Float[np.ndarray, "m d"]
 
 
 def identities(effort: Effort) -> Measured:
@@ -48,7 +49,7 @@ def _relative(ours: Float[np.ndarray, " m"], theirs: Float[np.ndarray, " m"]) ->
     return float(np.abs(ours / theirs - 1).max())
 
 
-def _against_gp(R: Rows, new: Rows) -> float:
+def _against_gp(R: Rows, new: Points) -> float:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF
 
@@ -68,7 +69,7 @@ def _squares(rows: Rows) -> Float[np.ndarray, "n p"]:
     return 0.5 * flat.reshape(len(rows), -1)
 
 
-def _against_features(R: Rows, new: Rows, kernel: Any, features: Any) -> float:
+def _against_features(R: Rows, new: Points, kernel: Any, features: Any) -> float:
     known, asked = features(R), features(new)
     mean = known.mean(axis=0)
     S = np.cov(known.T, bias=True)
@@ -80,21 +81,21 @@ def _against_features(R: Rows, new: Rows, kernel: Any, features: Any) -> float:
     return float((np.abs(ours - theirs) / kernel.diag(new)).max())
 
 
-def _centred(R: Rows, new: Rows, kernel: Any) -> tuple[Any, Any, Any]:
+def _centred(R: Rows, new: Points, kernel: Any) -> tuple[Any, Any, Any]:
     K, rows = kernel(R, R), kernel(new, R)
     J = np.eye(len(R)) - 1 / len(R)
     mmd = kernel.diag(new) - 2 * rows.mean(axis=1) + K.mean()
     return J @ K @ J, (rows - K.mean(axis=0)) @ J, mmd
 
 
-def _against_pca(R: Rows, new: Rows, kernel: Any) -> float:
+def _against_pca(R: Rows, new: Points, kernel: Any) -> float:
     Kc, rows, mmd = _centred(R, new, kernel)
     values, vectors = np.linalg.eigh(Kc)
     theirs = mmd - ((rows @ vectors) ** 2 / (np.maximum(values, 0) + len(R) * LAM)).sum(axis=1)
     return float(np.abs(mks_score(new, R, kernel=kernel, lam=LAM) - theirs).max())
 
 
-def _against_kriging(R: Rows, new: Rows, kernel: Any) -> float:
+def _against_kriging(R: Rows, new: Points, kernel: Any) -> float:
     n = len(R)
     A = kernel(R, R) + n * LAM * np.eye(n)
     rows = kernel(new, R)

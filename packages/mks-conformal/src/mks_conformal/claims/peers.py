@@ -1,5 +1,6 @@
 """Peers on the same rows: built-in ones, MAPIE's local ellipsoids, optimal-transport ranks."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ def peers(effort: Effort) -> Measured:
         )
     notes.append(
         "MAPIE's ellipsoids follow x; the other regions here are the same for every x. The "
-        "optimal-transport rank is the discrete one, of the nearest reference in dual potentials."
+        "optimal-transport rank is the discrete one, of the nearest reference in dual potentials; "
+        "where points of small norm reach furthest in some direction its region is unbounded."
     )
     return Measured(checks, rows, list(dict.fromkeys(notes)))
 
@@ -120,6 +122,16 @@ class TransportRank:
         nearest = (self._cost(self.white(R)) - self.potential).argmin(axis=1)
         return np.linalg.norm(self.points[nearest], axis=1)
 
+    def unbounded(self, q: float, seed: int) -> bool:
+        """Whether { score <= q } goes to infinity in some of many directions.
+
+        Far out in a direction the cheapest point is the one that reaches furthest that way. In
+        many dimensions the points of a sample are sparse, and it may well be one of small norm.
+        """
+        directions = keyed(seed, "directions").normal(size=(20_000, self.points.shape[1]))
+        furthest = (directions @ self.points.T).argmax(axis=1)
+        return bool((np.linalg.norm(self.points[furthest], axis=1) <= q).any())
+
 
 def transport(split: Split, seed: int) -> Outcome:
     """Optimal-transport ranks, fitted on the same residuals.
@@ -129,5 +141,8 @@ def transport(split: Split, seed: int) -> Outcome:
     MissingExtra
         Without POT.
     """
-    score = as_score(TransportRank(split.R_fit, seed), split.R_fit)
-    return judge(score, split.R_fit, split.R_cal, split.R_test, ALPHA, rng=seed)
+    rank = TransportRank(split.R_fit, seed)
+    score = as_score(rank, split.R_fit)
+    found = judge(score, split.R_fit, split.R_cal, split.R_test, ALPHA, rng=seed)
+    q = float(Calibration(score.score_samples(split.R_cal)).quantile(ALPHA)[0])
+    return replace(found, log_volume=np.inf) if rank.unbounded(q, seed) else found
