@@ -104,7 +104,7 @@ def test_one_row():
 
 
 @given(st.permutations(range(12)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_order_of_rows_does_not_matter(order):
     features, quality = example(12, 5)
     order = np.array(order)
@@ -113,7 +113,7 @@ def test_order_of_rows_does_not_matter(order):
 
 
 @given(st.floats(-50, 50), st.floats(-1e3, 1e3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_scale_and_shift_do_not_matter(log_scale, shift):
     features, quality = example(12, 5)
     found = greedy_map(np.exp(log_scale) * features, quality + shift, k=4)

@@ -87,7 +87,7 @@ def test_one_row_is_drawn_by_weight():
 
 
 @given(st.permutations(range(8)), st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_order_of_rows_does_not_matter(order, k):
     features, weight = example(8, 4)
     order = np.array(order)
@@ -97,7 +97,7 @@ def test_order_of_rows_does_not_matter(order, k):
 
 
 @given(st.floats(-1e5, 1e5), st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_only_differences_of_log_weights_matter(shift, k):
     features, weight = example(8, 4)
     before, after = KDPP(features, weight, k=k), KDPP(features, weight + shift, k=k)
@@ -108,7 +108,7 @@ def test_only_differences_of_log_weights_matter(shift, k):
 
 
 @given(st.lists(st.floats(-80, 80), min_size=8, max_size=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_norms_are_weights(log_scale):
     features, weight = example(8, 4)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -250,7 +250,7 @@ def test_symmetric_polynomials_of_zeros():
 
 
 @given(st.lists(st.floats(-300, 300), min_size=1, max_size=20), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_inclusion_probabilities_sum_to_k(logs, data):
     k = data.draw(st.integers(1, len(logs)))
     probability = np.exp(log_inclusion(np.array(logs), k))

@@ -41,7 +41,7 @@ def test_copies_are_merged_in_order_of_first_appearance():
 
 
 @given(st.lists(st.integers(0, 4), min_size=4, max_size=14), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_merging_is_exact(rows, seed):
     """The merged law is that of the copies as rows of their own, summed over which copy it was."""
     rng = np.random.default_rng(seed)

@@ -18,7 +18,6 @@ def test_the_estimate_lies_among_the_values(values, data):
     assert values.min() - slack <= value <= values.max() + slack
 
 
-@settings(deadline=None)
 @given(samples, st.data(), st.floats(-100, 100), numbers)
 def test_a_change_of_unit_changes_the_estimate_alike(values, data, scale, shift):
     blocks = data.draw(st.integers(1, len(values)))

@@ -42,8 +42,9 @@ def demo(run: Run) -> None:
         f"{K} of 256 real answers, mean over {len(prompts)} prompts "
         "(diversity judged by an embedding that did not select)",
     )
-    shown = {prompts[0].prompt, prompts[2].prompt}
-    run.table([row for row in rows if row["prompt"] in shown], "For example")
+    for shown in (prompts[0].prompt, prompts[2].prompt):
+        mine = [row for row in rows if row["prompt"] == shown]
+        run.table(mine, f'For example, "{shown}"', columns=["chosen by", "text"])
     areas = {name: np.mean([volumes(points)[name] for points in frontiers]) for name in METHODS}
     run.metrics |= {"n_prompts": len(prompts), "k": K}
     run.metrics["hypervolume"] = areas
@@ -105,8 +106,8 @@ def _mean_row(name: str, scores: list[tuple[float, float, float]]) -> dict[str, 
     error = np.std([score[1] for score in scores], ddof=1) / np.sqrt(len(scores))
     return {
         "method": name,
-        "quality: mean log p (nats)": float(quality),
-        f"Vendi score (1 to {K})": float(vendi),
-        "standard error": float(error),
+        "mean log p (nats)": float(quality),
+        f"Vendi (1 to {K})": float(vendi),
+        "s.e.": float(error),
         "distinct bigrams": float(distinct),
     }

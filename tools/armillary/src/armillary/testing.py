@@ -123,6 +123,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes longer than a default run allows (-m slow)")
     config.addinivalue_line("markers", "unchecked: runs without the shape checks of beartype")
     config.option.markexpr = config.option.markexpr or "not slow"
+    from hypothesis import settings
+
+    # How long an example takes says more of the machine's load than of the code.
+    settings.register_profile("armillary", deadline=None)
+    settings.load_profile("armillary")
 
 
 def pytest_runtest_setup() -> None:
