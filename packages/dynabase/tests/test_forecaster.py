@@ -248,6 +248,7 @@ def test_trending_data_are_warned_of():
         DynaBase(detrend="diff").fit(np.arange(50.0) + np.sin(np.arange(50.0) * 2))
 
 
+@pytest.mark.filterwarnings("ignore:the last value")
 def test_advice_on_sampling_and_noise(lorenz):
     fine = systems.generate("lorenz63", 3000, dt=0.002, transient=0)
     assert any("keep every" in remark for remark in DynaBase().fit(fine).advice_)
@@ -262,6 +263,9 @@ def test_unguarded_divergence_warns(lorenz):
     with pytest.warns(RuntimeWarning, match="diverged at step"):
         path = model.simulate(400, z0=lorenz[5] * 1.5)
     assert np.isnan(path[-1]).all()
+    wild = DynaBase(60.0, trust_radius=None, n_neighbors=1).fit(lorenz)
+    with pytest.warns(RuntimeWarning, match="diverged at step"):
+        assert np.isnan(wild.predict_interval(40, 0.5).forecast[-1]).all()
 
 
 def test_scenarios_start_from_the_nearest_neighbours(lorenz):

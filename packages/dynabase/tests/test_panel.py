@@ -108,11 +108,16 @@ def test_kinds_and_shapes(rows):
     assert forecast_panel(np.empty((0, 50, 2)), 3, coverage=0.9).upper.shape == (0, 3, 2)
 
 
+@pytest.mark.filterwarnings("ignore:1 of 2 series. the series is constant")
 def test_remarks_are_told_once_with_a_count(rows):
     series = {"a": np.arange(30.0), "b": np.arange(40.0), "c": np.sin(np.arange(50.0) * 0.9)}
     with pytest.warns(UserWarning, match="2 of 3 series.*detrend") as caught:
         forecast_panel(series, 2, delays=1)
     assert len(caught) == 1
+    with pytest.warns(UserWarning, match="1 of 2 series: the forecast diverged"):
+        forecast_panel(
+            {"a": np.zeros(40), "b": rows[:100]}, 60, alpha=60.0, trust_radius=None, n_neighbors=1
+        )
 
 
 @pytest.mark.unchecked

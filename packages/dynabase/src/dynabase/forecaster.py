@@ -229,12 +229,19 @@ class DynaBase(BaseEstimator):
         check_is_fitted(self)
         horizon = _checks.whole(horizon, "horizon", 1)
         found = interval(self._model, horizon, coverage, n_origins)
-        if np.isinf(found.half_width).any():
+        if found.n_origins < origins_needed(coverage):
             warnings.warn(
                 f"coverage {coverage:g} needs {origins_needed(coverage)} calibration errors for "
                 f"each step and has {found.n_origins}: the width is infinite (use a longer "
                 "series, a shorter horizon, more origins or a lower coverage)",
                 UserWarning,
+                stacklevel=2,
+            )
+        gone = np.flatnonzero(np.isnan(found.forecast).any(axis=1))
+        if len(gone):
+            warnings.warn(
+                f"diverged at step {gone[0]}: NaN after it; set trust_radius to bound the forecast",
+                RuntimeWarning,
                 stacklevel=2,
             )
         arrays = ("forecast", "lower", "upper", "half_width")

@@ -155,7 +155,7 @@ def _half_widths(
     Never by isotonic averaging: that lowers the noisy steps' widths.
     """
     ordered = np.sort(errors, axis=0)  # NaN last
-    count = np.isfinite(errors).sum(axis=0)
+    count = (~np.isnan(errors)).sum(axis=0)
     rank = np.ceil((count + 1) * coverage - 1e-9).astype(int)
     enough = (rank <= count) & (count > 0)
     at = np.where(enough, rank - 1, 0)

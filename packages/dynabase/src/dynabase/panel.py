@@ -19,6 +19,7 @@ from .intervals import PredictionInterval, intervals, origins_needed
 
 CHUNK = 128  # series handed to a process at a time
 ORIGINS = 25
+DIVERGED = "the forecast diverged and is NaN from there on; set trust_radius to bound it"
 ARRAYS = ("forecast", "lower", "upper", "half_width")
 
 
@@ -126,21 +127,22 @@ def _forecast_chunk(
             raise _of_series(name, error) from error
         forms.append(form)
     remarks = [remark for model in models for remark in model.warnings()]
-    if coverage is None:
-        results = [
-            form.dress(model.preparation.finish(values), form.ahead(horizon))
-            for form, model, values in zip(
-                forms, models, forecast_models(models, horizon), strict=True
-            )
-        ]
-        return results, remarks
     results = []
+    if coverage is None:
+        forecasts = forecast_models(models, horizon)
+        for form, model, values in zip(forms, models, forecasts, strict=True):
+            results.append(form.dress(model.preparation.finish(values), form.ahead(horizon)))
+            if np.isnan(values).any():
+                remarks.append(DIVERGED)
+        return results, remarks
     for form, found in zip(forms, _intervals(models, horizon, coverage), strict=True):
+        if np.isnan(found.forecast).any():
+            remarks.append(DIVERGED)
         ahead = form.ahead(horizon)
         arrays = {name: form.dress(getattr(found, name), ahead) for name in ARRAYS}
         results.append(replace(found, **arrays))
-        if np.isinf(found.half_width).any():
-            needed = origins_needed(coverage)
+        needed = origins_needed(coverage)
+        if found.n_origins < needed:
             remarks.append(f"an interval needs {needed} calibration errors for each step: infinite")
     return results, remarks
 
