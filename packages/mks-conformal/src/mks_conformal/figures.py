@@ -118,6 +118,8 @@ def coverages_figure(
         mean, label = float(np.mean(values)), "mean" if place == 0 else None
         ax.plot(mean, place, "|", color="black", markersize=14, markeredgewidth=2, label=label)
     ax.axvline(1 - alpha, color="black", linewidth=1.0, linestyle="--", label="1 - alpha")
+    ax.use_sticky_edges = False
+    ax.margins(x=0.05)
     _names(ax, list(coverages))
     label_axes(ax, f"coverage on test rows, alpha {alpha:g}", "")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -229,6 +229,8 @@ class RegionSet:
         met = explore(body, GRID_POINTS, np.random.default_rng(0))[0] if body.bounded else None
         frame = body.references if met is None or len(met) < 10 else met
         low, high = frame.min(axis=0), frame.max(axis=0)
+        if body.closed is not None:  # in many dimensions proposals seldom meet its ends
+            low, high = body.closed.box()
         low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
         x, y = (np.linspace(low[j], high[j], n) for j in dims)
         points = np.tile(body.whitening.location, (n * n, 1))
