@@ -9,7 +9,7 @@ since the errors of neighbouring origins are dependent.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from armillary import InputError
 
 from . import _checks
-from ._batch import forecast_models
+from ._batch import LARGE, forecast_models
 from ._model import Model
 from .embed import autocorrelation
 
@@ -57,11 +57,13 @@ def intervals(
     if not 0 < coverage < 1:
         raise InputError("coverage", found=coverage, expected="a number between 0 and 1")
     n_origins = _checks.whole(n_origins, "n_origins", 1)
-    cut = [_cut(model, calibration_origins(model, n_steps, n_origins)) for model in models]
-    ahead = iter(forecast_models([each for origins in cut for each in origins], n_steps))
+    origins = [calibration_origins(model, n_steps, n_origins) for model in models]
+    centres = forecast_models(models, n_steps)
     out = []
-    for model, origins, centre in zip(models, cut, forecast_models(models, n_steps), strict=True):
-        errors = [_errors(model, len(each.y), next(ahead)) for each in origins]
+    for model, ahead, centre in zip(
+        models, _from_origins(models, origins, n_steps), centres, strict=True
+    ):
+        errors = [_errors(model, start, forecast) for start, forecast in ahead]
         half, n = _half_widths(np.reshape(errors, (len(errors), *centre.shape)), coverage)
         finish = model.preparation.finish
         out.append(
@@ -124,6 +126,31 @@ def _serving(context: Any) -> np.ndarray:
     serving = context.finite.copy()
     serving[:-1] &= context.finite[1:]
     return serving
+
+
+def _from_origins(
+    models: Sequence[Model], origins: Sequence[Int[np.ndarray, " n"]], n_steps: int
+) -> Iterator[list[tuple[int, Float[np.ndarray, "h d"]]]]:
+    """Start and forecast at each origin of each model.
+
+    Short series are forecast together. A long one is cut at one origin at a time, since each cut
+    holds a copy of the past and a tree of its own.
+    """
+    long = [model.recording.context.rows.size > LARGE for model in models]
+    short = [
+        [] if alone else _cut(model, at)
+        for model, at, alone in zip(models, origins, long, strict=True)
+    ]
+    together = iter(forecast_models([cut for each in short for cut in each], n_steps))
+    for model, at, alone, cuts in zip(models, origins, long, short, strict=True):
+        if alone:
+            yield [
+                (len(cut.y), forecast_models([cut], n_steps)[0])
+                for origin in range(len(at))
+                for cut in _cut(model, at[origin : origin + 1])
+            ]
+        else:
+            yield [(len(cut.y), next(together)) for cut in cuts]
 
 
 def _cut(model: Model, origins: Int[np.ndarray, " n"]) -> list[Model]:
