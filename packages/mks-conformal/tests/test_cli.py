@@ -5,6 +5,7 @@ Most tests call the console script's own function in this process; a few start t
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,10 +56,21 @@ def pairs(tmp_path: Path) -> pd.DataFrame:
     return table
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    """A region of the pairs, made once."""
+    folder = tmp_path_factory.mktemp("saved")
+    frame().to_csv(folder / "pairs.csv", index=False)
+    model, out = str(folder / "region.npz"), str(folder / "made")
+    arguments = ["calibrate", str(folder / "pairs.csv"), *PAIRS, "--model", model, "--out", out]
+    assert main(arguments) == 0
+    return folder
+
+
 @pytest.fixture
-def model(mks: Run, pairs: pd.DataFrame, tmp_path: Path) -> RegionSet:
-    ended = mks("calibrate", "pairs.csv", *PAIRS, "--model", "region.npz", "--out", "made")
-    assert ended.status == 0, ended.err
+def model(saved: Path, pairs: pd.DataFrame, tmp_path: Path) -> RegionSet:
+    shutil.copytree(saved / "made", tmp_path / "made")
+    shutil.copy(saved / "region.npz", tmp_path / "region.npz")
     return load_region(tmp_path / "region.npz")
 
 
@@ -143,9 +155,8 @@ def test_volume_reaches_the_precision_asked_for(mks: Run, model, tmp_path: Path)
     assert found["log_value"] == pytest.approx(np.log(found["volume"]))
 
 
-@pytest.mark.parametrize("dims", ["0,1", "y2,y1"])
-def test_plot_draws_and_gives_the_box(mks: Run, model, tmp_path: Path, dims: str) -> None:
-    ended = mks("plot", "--model", "region.npz", "--dims", dims, "--row", "3", "--out", "o")
+def test_plot_draws_and_gives_the_box(mks: Run, model, tmp_path: Path) -> None:
+    ended = mks("plot", "--model", "region.npz", "--dims", "y2,0", "--row", "3", "--out", "o")
     assert ended.status == 0, ended.err
     assert {"region.png", "region.svg", "result.json"} == {p.name for p in Path("o").iterdir()}
     (table,) = json.loads((tmp_path / "o/result.json").read_text())["tables"]
@@ -329,6 +340,5 @@ def test_the_real_command(run_command, assert_bad_input, result_schema, tmp_path
 
 
 def test_help_loads_no_heavy_library(imported_by) -> None:
-    for arguments in (["--help"], ["fit", "--help"]):
-        loaded = imported_by("mks-conformal", *arguments)
-        assert not loaded & {"torch", "sklearn", "matplotlib", "pandas", "scipy"}
+    loaded = imported_by("mks-conformal", "fit", "--help")
+    assert not loaded & {"torch", "sklearn", "matplotlib", "pandas", "scipy"}

@@ -164,11 +164,11 @@ def contains(
 
     from .fitting import verdicts
     from .io import chosen_order, read_pairs
-    from .storage import around, load_region
+    from .storage import around
 
     params = {"pred": pred, "true": true, "model": str(model)}
     with Run(METHOD, "contains", common, params) as run:
-        region = load_region(run.input(model))
+        region = _load(run, model)
         table = read_pairs(run.input(candidates), pred, true)
         order = chosen_order(table.true, region.names)
         if order is None:
@@ -220,10 +220,8 @@ def volume(
     """
     from dataclasses import asdict
 
-    from .storage import load_region
-
     with Run(METHOD, "volume", common, {"model": str(model), "rtol": rtol, "row": row}) as run:
-        region = load_region(run.input(model))
+        region = _load(run, model)
         found = region.volume(_row(region, row), rtol=rtol, rng=run.seed)
         record = asdict(found)
         run.metrics |= {"volume": found.value, "volume_se": found.se, "alpha": region.alpha}
@@ -254,10 +252,9 @@ def plot(
     from armillary.figures import new
 
     from .plots import plot_region
-    from .storage import load_region
 
     with Run(METHOD, "plot", common, {"model": str(model), "dims": dims, "row": row}) as run:
-        region = load_region(run.input(model))
+        region = _load(run, model)
         i = _row(region, row)
         chosen = (0, 1) if region.n_outputs == 1 else _dims(region, dims)
         figure, ax = new(6.0, 5.2)
@@ -349,6 +346,14 @@ def compare(
 
         run.metrics["volume_ratio_box"] = exp(mks - box["log_volume"])
         run.metrics["ratios"] = ratio
+
+
+def _load(run: Run, model: Path) -> "RegionSet":
+    path = run.input(model)  # a missing file is told before anything heavy is loaded
+
+    from .storage import load_region
+
+    return load_region(path)
 
 
 def _save(run: Run, region: "RegionSet", model: Path) -> None:
