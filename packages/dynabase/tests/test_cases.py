@@ -17,7 +17,7 @@ def noisy_weekday(seed, n=408):
     return np.where(t % 2 == 0, 0.0, 10.0) + sd * r.normal(size=n)
 
 
-@pytest.mark.parametrize("seeds", [25, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [15, pytest.param(200, marks=pytest.mark.slow)])
 def test_step_one_is_covered_whatever_the_horizon(seeds):
     """Step 1 is a noisy one: coverage >= .84 at nominal .9 in both calls."""
     covered = {1: 0, 6: 0}
@@ -36,12 +36,12 @@ def test_step_one_is_covered_whatever_the_horizon(seeds):
 def test_one_noisy_day_of_seven_is_covered():
     """The same kind: the noisy day is one in seven, and no mean gives it away."""
     covered = 0
-    for seed in range(20):
+    for seed in range(12):
         r, t = np.random.default_rng(seed), np.arange(700)
         y = 5 + np.where(t % 7 == 0, 3.0, 0.1) * r.normal(size=700)
         found = DynaBase().fit(y[:693]).predict_interval(1, coverage=0.9)  # 693 = 7 * 99
         covered += found.lower[0] <= y[693] <= found.upper[0]
-    assert covered >= 14  # fewer has probability .002 at coverage .9
+    assert covered >= 8  # fewer has probability .005 at coverage .9
 
 
 # --- Frequencies that people have (sktime issues 1405 and 670, hierarchicalforecast 158) ---
