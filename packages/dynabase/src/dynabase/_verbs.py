@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from armillary import InputError
 from armillary.run import Run
 
 if TYPE_CHECKING:
     from armillary.checkpoint import Checkpoint
 
+    from .forecaster import DynaBase
     from .io import Columns, Table
 
 Alpha = Literal["forecast", "reconstruct", "parrot", "mse", "horizon", "dsr"] | float
@@ -75,10 +77,19 @@ MapArgument = Annotated[MapOptions, Parameter(name="*")]
 ALL, AUTO = TableOptions(), MapOptions()  # the defaults
 
 
-def map_params(settings: MapOptions, **gains: Any) -> dict[str, Any]:
-    """Parameters of `DynaBase`."""
+def map_params(settings: MapOptions, seed: int, **gains: Any) -> dict[str, Any]:
+    """Parameters of `DynaBase`, once they make sense; what does not is named as an option."""
+    from ._model import Settings
+
     radius = None if settings.trust_radius == "none" else settings.trust_radius
-    return {**gains, **vars(settings), "trust_radius": radius}
+    params = {**gains, **vars(settings), "trust_radius": radius, "random_state": seed}
+    asked: dict[str, Any] = {"horizon": 1, **params}
+    try:
+        Settings(**asked).checked()
+    except InputError as error:
+        option = "--" + error.what.replace("_", "-")
+        raise InputError(option, found=error.found, expected=error.expected) from error
+    return params
 
 
 def chosen_columns(options: TableOptions) -> "Columns":
@@ -110,19 +121,10 @@ def read(run: Run, file: Path, options: TableOptions) -> "Table":
     return table
 
 
-def describe(run: Run, table: "Table", params: dict[str, Any]) -> None:
-    """What was settled for a single series."""
-    if len(table.recordings) > 1:
-        return
-    import warnings
-
+def describe(run: Run, model: "DynaBase") -> None:
+    """Put on record what a model settled, and pass its advice on."""
     from .batch import described, in_options
-    from .forecaster import DynaBase
 
-    asked: dict[str, Any] = {"horizon": run.params["horizon"]} | params
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said already
-        model = DynaBase(**asked).fit(table.only().y)
     run.metrics |= described(model)
     for remark in model.advice_:
         run.note(in_options(remark))

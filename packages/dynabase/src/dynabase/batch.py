@@ -17,6 +17,7 @@ from armillary.parallel import Progress, map_jobs
 from ._model import Settings
 from .forecaster import DynaBase
 from .io import Recording, Table
+from .panel import DIVERGED
 from .panel import _forecast_chunk as forecast_chunk
 
 CHUNK = 32  # series that are kept together
@@ -44,16 +45,30 @@ def forecast_table(
     key = ["forecast", horizon, coverage, params]
     chunks = _each_chunk(table, function, key, jobs=jobs, kept=kept, progress=progress)
     remarks = Counter(remark for chunk in chunks for remark in chunk["remarks"])
+    remarks.pop(DIVERGED, None)  # said below, with the step
     n = len(table.recordings)
     values = [value for chunk in chunks for value in chunk["series"]]
     for value in values:
         if None in value["forecast"][-1]:  # not finite is None in the checkpoint
             step = sum(None not in row for row in value["forecast"])
-            remarks[f"diverged at step {step}, empty after it; --trust-radius auto bounds it"] += 1
+            remarks[f"diverged at step {step}: NaN after it; set trust_radius to bound it"] += 1
     for remark, count in remarks.items():
         about = f"{count} of {n} series: " if n > 1 else ""
         warnings.warn(about + in_options(remark), UserWarning, stacklevel=2)
     return values
+
+
+def forecast_one(
+    recording: Recording, horizon: int, coverage: float | None, params: dict[str, Any]
+) -> tuple[Value, DynaBase]:
+    """The same of a single series, and its model."""
+    asked: dict[str, Any] = {"horizon": horizon, **params}
+    with in_the_commands_words():
+        model = DynaBase(**asked).fit(recording.y)
+        if coverage is None:
+            return _value(recording, model.predict(horizon), {}), model
+        found = model.predict_interval(horizon, coverage)
+    return _value(recording, found.forecast, {"lower": found.lower, "upper": found.upper}), model
 
 
 def fit_table(
@@ -109,6 +124,16 @@ def of_file(path: str) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def in_the_commands_words() -> Iterator[None]:
+    """Warn of what the library warns of, with the command's options."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        warnings.warn(in_options(str(each.message)), UserWarning, stacklevel=3)
+
+
 def in_options(text: str) -> str:
     """What the library says of its parameters, said of the command's options."""
     for words, option in _OPTIONS.items():
@@ -121,6 +146,7 @@ _OPTIONS = {
     "log=False": "leave --log out",
     "detrend='linear' or 'diff'": "--detrend linear or diff",
     "(alpha='mse' or 'horizon')": "(--alpha mse or horizon)",
+    "set trust_radius to bound": "--trust-radius auto bounds",
     "n_neighbors > 1 or more delays": "--n-neighbors 10 or more --delays",
 }
 
@@ -133,11 +159,17 @@ def _forecast(
     results, remarks = forecast_chunk((names, series, horizon, coverage, settings))
     values = []
     for each, result in zip(recordings, results, strict=True):
-        forecast = result if coverage is None else result.forecast
-        ends = {} if coverage is None else {"lower": result.lower, "upper": result.upper}
-        value = {key: _columns(end) for key, end in {"forecast": forecast, **ends}.items()}
-        values.append({"name": each.name, "ds": each.write(forecast.index), **value})
+        if coverage is None:
+            values.append(_value(each, result, {}))
+        else:
+            ends = {"lower": result.lower, "upper": result.upper}
+            values.append(_value(each, result.forecast, ends))
     return {"series": values, "remarks": remarks}
+
+
+def _value(recording: Recording, forecast: Any, ends: dict[str, Any]) -> Value:
+    arrays = {key: _columns(array) for key, array in {"forecast": forecast, **ends}.items()}
+    return {"name": recording.name, "ds": recording.write(forecast.index), **arrays}
 
 
 def _fit(recordings: Sequence[Recording], params: dict[str, Any]) -> Value:

@@ -71,26 +71,25 @@ def forecast(
     """
     from armillary.files import write_csv
 
-    from .batch import forecast_rows, forecast_table, of_file
+    from .batch import forecast_one, forecast_rows, forecast_table, of_file
 
-    params = map_params(settings, alpha=alpha, beta=beta)
+    params = map_params(settings, common.seed, alpha=alpha, beta=beta)
     level = None if coverage == "none" else float(coverage)
+    if level is not None and not 0 < level < 1:
+        raise InputError("--coverage", found=level, expected="a number between 0 and 1, or none")
     record = {"horizon": horizon, "coverage": level} | params
     with Run(METHOD, "forecast", common, record) as run, of_file(str(file)):
         table = read(run, file, columns)
-        if level is not None and not 0 < level < 1:
-            raise InputError("--coverage", found=level, expected="a number between 0 and 1")
         begin = run.elapsed_s
-        values = forecast_table(
-            table,
-            horizon,
-            level,
-            params,
-            jobs=run.jobs,
-            progress=run.progress,
-            kept=checkpoint(run, resume),
-        )
-        describe(run, table, params)
+        if len(table.recordings) == 1:
+            value, model = forecast_one(table.recordings[0], horizon, level, params)
+            values = [value]
+            describe(run, model)
+        else:
+            kept = checkpoint(run, resume)
+            values = forecast_table(
+                table, horizon, level, params, jobs=run.jobs, progress=run.progress, kept=kept
+            )
         run.metrics |= {
             "horizon": horizon,
             "coverage": level,
@@ -136,29 +135,27 @@ def reconstruct(
     """
     from armillary.files import write_arrays
 
-    from .batch import described, in_options, of_file
+    from .batch import of_file
     from .figures import attractor_figure, spectrum_figure
     from .surrogate import reconstruct as run_on
     from .surrogate import stretch
 
-    params = map_params(settings, alpha=alpha, beta=beta)
+    params = map_params(settings, common.seed, alpha=alpha, beta=beta)
     record = {"steps": steps, "holdout": holdout} | params
     with Run(METHOD, "reconstruct", common, record) as run, of_file(str(file)):
         table = read(run, file, columns)
         y = table.only().y.to_numpy(dtype=float).reshape(len(table.only().y), -1)
         begin = run.elapsed_s
-        found = run_on(y, steps, holdout=holdout, params=params)
-        run.metrics |= described(found.model) | {
-            "n_missing": table.only().incomplete,
+        found = run_on(y, steps, holdout=holdout, params=params, rng=run.seed)
+        run.metrics |= {
             "n_context": len(found.context),
             "seconds_per_step": (run.elapsed_s - begin) / steps,
         }
+        describe(run, found.model)
         for score in found.scores:
             suffix = "" if score["run"] == "dynabase" else f"_{score['run']}"
             run.metrics |= {f"d_stsp{suffix}": score["d_stsp"], f"d_h{suffix}": score["d_h"]}
         run.metrics["period"] = found.scores[0]["period"]
-        for remark in found.model.advice_:
-            run.note(in_options(remark))
         write_arrays(
             run.path("trajectory.npz", "The free run, and what it is compared with."),
             trajectory=found.trajectory,
@@ -224,7 +221,9 @@ def fit(
             found=horizon,
             expected="steps for --objective horizon" if horizon is None else "none but for horizon",
         )
-    params = map_params(settings, alpha=objective, beta="mse" if objective == "mse" else 0.0)
+    params = map_params(
+        settings, common.seed, alpha=objective, beta="mse" if objective == "mse" else 0.0
+    )
     params |= {"horizon": horizon}
     with Run(METHOD, "fit", common, params) as run, of_file(str(file)):
         table = read(run, file, columns)
@@ -344,9 +343,9 @@ def score(
     from .scoring import score_files
 
     with Run(METHOD, "score", common, {"season": season}) as run:
-        inputs = [str(run.input(path)) for path in (true, pred)]
+        inputs = str(run.input(true)), str(run.input(pred))
         before = None if past is None else str(run.input(past))
-        rows = score_files(inputs[0], inputs[1], before, chosen_columns(columns), season)
+        rows = score_files(*inputs, before, chosen_columns(columns), season, run.seed)
         write_csv(run.path("scores.csv", "The scores of each series."), rows)
         names = [name for name in rows[0] if name not in ("unique_id", "n")]
         run.metrics |= {"n_series": len(rows), "n": sum(row["n"] for row in rows)}
@@ -387,13 +386,11 @@ def explain(
     from .batch import of_file
     from .explanation import explain_recording
 
-    params = map_params(settings, alpha=alpha, beta=beta)
-    if alpha == "horizon":
-        params["horizon"] = horizon
+    params = map_params(settings, common.seed, alpha=alpha, beta=beta)
     with Run(METHOD, "explain", common, {"horizon": horizon} | params) as run, of_file(str(file)):
         table = read(run, file, columns)
-        rows = explain_recording(table.only(), table.targets, horizon, params)
-        describe(run, table, params)
+        rows, model = explain_recording(table.only(), table.targets, horizon, params)
+        describe(run, model)
         write_csv(run.path("explain.csv", "Where each step comes from."), rows)
         nearest = [row for row in rows if row["rank"] == 1]
         shown = ["step", "ds", "variable", "neighbour_ds", "distance", "successor", "deviation"]

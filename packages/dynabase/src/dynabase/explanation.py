@@ -2,18 +2,21 @@
 
 from typing import Any
 
+from .batch import in_the_commands_words
 from .forecaster import DynaBase
 from .io import Recording
 
 
 def explain_recording(
     recording: Recording, targets: tuple[str, ...], horizon: int, params: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """One row for each step, neighbour and variable, the nearest neighbour first."""
-    model = DynaBase(**params).fit(recording.y)
+) -> tuple[list[dict[str, Any]], DynaBase]:
+    """One row for each step, neighbour and variable, the nearest neighbour first; the model."""
+    asked: dict[str, Any] = {"horizon": horizon, **params}
+    with in_the_commands_words():
+        model = DynaBase(**asked).fit(recording.y)
     stamps = recording.write(model.predict(horizon).index)
     times = recording.stamps()
-    return [
+    rows = [
         {
             "step": record.step,
             "ds": stamps[record.step - 1],
@@ -32,3 +35,4 @@ def explain_recording(
         for rank, row in enumerate(record.neighbours)
         for at, target in enumerate(targets)
     ]
+    return rows, model

@@ -14,7 +14,9 @@ from .preprocess import location_and_scale
 LONG = 400  # rows from which the measures of long-run behaviour mean something
 
 
-def score_files(true: str, pred: str, train: str | None, columns: Columns, season: int) -> Any:
+def score_files(
+    true: str, pred: str, train: str | None, columns: Columns, season: int, rng: int
+) -> list[dict[str, Any]]:
     """Scores of each series, and how many time stamps the two files share.
 
     Series are matched by name, or the only one of each file with the other; their rows by time
@@ -35,7 +37,11 @@ def score_files(true: str, pred: str, train: str | None, columns: Columns, seaso
     for left, right in _matched(truth, made):
         a, b = _aligned(left, right, true, pred)
         before = None if past is None else _named(past, left.name)
-        row = {"unique_id": left.name, "n": len(a), **_scores(a, b, before, season, true, pred)}
+        row = {
+            "unique_id": left.name,
+            "n": len(a),
+            **_scores(a, b, before, season, (true, pred), rng),
+        }
         if spread is not None:
             band = _aligned(left, _named(spread, right.name), true, pred)[1]
             low, high = band[:, : len(targets)], band[:, len(targets) :]
@@ -49,10 +55,10 @@ def _scores(
     pred: np.ndarray,
     past: Recording | None,
     season: int,
-    true_file: str,
-    pred_file: str,
+    files: tuple[str, str],
+    rng: int,
 ) -> dict[str, float]:
-    for name, values in ((true_file, true), (pred_file, pred)):
+    for name, values in zip(files, (true, pred), strict=True):
         gaps = np.flatnonzero(np.isnan(values).any(axis=1))
         if len(gaps):
             raise InputError(
@@ -72,7 +78,7 @@ def _scores(
         scores["mase"] = mase(y_true=true, y_pred=pred, y_train=reference, season=season)
     if len(true) >= LONG:
         scaled = (true - mean) / scale, (pred - mean) / scale
-        scores |= {"d_stsp": d_stsp(*scaled), "d_h": d_hellinger(*scaled)}
+        scores |= {"d_stsp": d_stsp(*scaled, rng=rng), "d_h": d_hellinger(*scaled)}
     return scores
 
 

@@ -16,6 +16,7 @@ from armillary import InputError
 
 from ._order import complete_rows
 from ._run import warn_of_divergence
+from .batch import in_the_commands_words
 from .embed import delay_embed
 from .forecaster import DynaBase
 from .measures import d_hellinger, d_stsp, itinerary_period
@@ -38,7 +39,12 @@ class Surrogate:
 
 
 def reconstruct(
-    y: Float[np.ndarray, "N d"], n_steps: int, *, holdout: float, params: dict[str, Any]
+    y: Float[np.ndarray, "N d"],
+    n_steps: int,
+    *,
+    holdout: float,
+    params: dict[str, Any],
+    rng: int = 0,
 ) -> Surrogate:
     """Run a recording on from the end of its context.
 
@@ -52,6 +58,8 @@ def reconstruct(
         Share of the recording that is held out; 0: all is context, which is then compared with.
     params
         Parameters of `DynaBase`.
+    rng
+        Seed of `d_stsp` in more than five coordinates.
 
     Raises
     ------
@@ -65,8 +73,9 @@ def reconstruct(
         n -= 1
     context = y[:n]
     target = y[n:] if n < len(y) else context
-    model = DynaBase(**params).fit(context)
-    trajectory, indices = _run_on(model, n_steps)
+    with in_the_commands_words():
+        model = DynaBase(**params).fit(context)
+        trajectory, indices = _run_on(model, n_steps)
     copy = DynaBase(**{**params, "alpha": "parrot", "beta": 0.0, "n_neighbors": 1}).fit(context)
     parrot, copied = _run_on(copy, n_steps)
     runs = {
@@ -77,7 +86,7 @@ def reconstruct(
     mean, scale = location_and_scale(context)
     scaled = (target - mean) / scale
     scores = [
-        {"run": name, **_scores(scaled, (run - mean) / scale, model.tau_), "period": period}
+        {"run": name, **_scores(scaled, (run - mean) / scale, model.tau_, rng), "period": period}
         for name, (run, period) in runs.items()
         if name == "context" or np.isfinite(run).all()  # a run that diverged has no long term
     ]
@@ -93,13 +102,13 @@ def _run_on(
 
 
 def _scores(
-    target: Float[np.ndarray, "n d"], run: Float[np.ndarray, "m d"], tau: int
+    target: Float[np.ndarray, "n d"], run: Float[np.ndarray, "m d"], tau: int, rng: int
 ) -> dict[str, float]:
     """Both measures, over the longest stretches without gaps."""
     target, run = stretch(target), stretch(run)
     embedded = [delay_embed(rows, EMBEDDED, tau) for rows in (target, run)]
     placed = embedded if target.shape[1] == 1 else [target, run]
-    return {"d_stsp": d_stsp(*placed), "d_h": d_hellinger(target, run)}
+    return {"d_stsp": d_stsp(*placed, rng=rng), "d_h": d_hellinger(target, run)}
 
 
 def stretch(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "m d"]:

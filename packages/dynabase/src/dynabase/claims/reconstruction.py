@@ -215,7 +215,7 @@ def trained(effort: Effort) -> Measured:
     inside = np.mean((np.array(alphas) >= 1) & (np.array(alphas) <= 1.0125))
     notes = (
         f"{inside:.0%} of the splits choose an alpha in 1 .. 1.0125",
-        "where a half holds both limit cycles, whose loss is near 0, the pooled median rests on few",
+        "where a half holds both limit cycles, whose loss is near 0, few systems decide the median",
         f"the ratio of a split lies in {quantiles[0]:.2f} .. {quantiles[1]:.2f} (90 %)",
     )
     return Measured(checks, rows, notes, scope=f"{SPLITS} splits of 10 systems")
