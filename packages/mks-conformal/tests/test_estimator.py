@@ -244,6 +244,16 @@ class TestConformalize:
         with pytest.raises(ValueError, match="score_size"):
             MKSRegressor(Ridge().fit(X, Y)).conformalize(X, Y, score_size=1.0)
 
+    def test_a_fitted_whitener_stays_fitted(self):
+        X, Y = table(200)
+        ridge = Ridge().fit(X, Y)
+        scaler = StandardScaler().fit(Y - ridge.predict(X))
+        score = MultivariateKernelScore(bandwidth=1.0, lam=1e-3, whiten=scaler)
+        model = MKSRegressor(ridge, residual_score=score).conformalize(X, Y)
+        np.testing.assert_allclose(np.diag(model.score_.whitening_.matrix), 1 / scaler.scale_)
+        frozen = MultivariateKernelScore(bandwidth=1.0, lam=1e-3, whiten=FrozenEstimator(scaler))
+        clone(frozen).fit(Y - ridge.predict(X))
+
 
 class TestGroups:
     def test_one_quantile_a_group(self):

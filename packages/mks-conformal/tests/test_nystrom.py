@@ -58,8 +58,12 @@ def test_auto_uses_500_landmarks_above_1500_rows(skewed):
     options = {"bandwidth": 0.3, "lam": 1e-4, "random_state": 0}
     assert MultivariateKernelScore(**options).fit(R).diagnostics()["n_landmarks"] == 500
     assert MultivariateKernelScore(**options).fit(R[:300]).diagnostics()["n_landmarks"] is None
-    few = MultivariateKernelScore(**options, landmarks=40).fit(R[:300])
-    assert few.diagnostics()["n_landmarks"] == 40
+    found = [
+        MultivariateKernelScore(**options, landmarks=m).fit(R[:300]).diagnostics()
+        for m in (10, 40, 300)
+    ]
+    assert found[1]["n_landmarks"] == 40
+    assert 1 > found[0]["unexplained"] > found[1]["unexplained"] > found[2]["unexplained"] >= 0
 
 
 def test_landmarks_out_of_range():

@@ -1,6 +1,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mks_conformal import RegionSet, box_score, ellipsoid_score
@@ -24,7 +25,7 @@ def residuals(rng):
 
 @pytest.fixture
 def kernel_region(skewed, fixed_score):
-    R = skewed(150, 3, 0)
+    R = skewed(90, 3, 0)
     score = fixed_score(R, bandwidth=1.5)
     return region_of(
         score,
@@ -47,6 +48,15 @@ class TestMembership:
         np.testing.assert_array_equal(kernel_region.contains(Y), [True, False])
         np.testing.assert_array_equal(kernel_region[::-1].contains(Y), [False, False])
         assert kernel_region[0].contains([1.0, 2.0, 3.0])[0]
+
+    def test_many_rows_stream_in_parts(self, kernel_region, monkeypatch, skewed):
+        Y = skewed(250, 3, 3)
+        whole = kernel_region[0].pvalue(Y), kernel_region[0].contains(Y), kernel_region[0].score(Y)
+        monkeypatch.setattr("mks_conformal.region.STREAM", 100)
+        parts = kernel_region[0].pvalue(Y), kernel_region[0].contains(Y), kernel_region[0].score(Y)
+        for one, other in zip(whole, parts, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert kernel_region[0].contains(np.empty((0, 3))).shape == (0,)
 
     def test_indexing(self, kernel_region):
         assert (len(kernel_region), kernel_region.n_outputs, kernel_region.alpha) == (2, 3, 0.1)
@@ -72,6 +82,10 @@ class TestMembership:
             region.contains([[0.0, np.inf, 0.0]])
         with pytest.raises(ValueError, match="a, b, c"):
             region.contains([[0.0, 0.0]])
+        frame = pd.DataFrame({"c": [3.0], "a": [1.0], "b": [2.0]})
+        np.testing.assert_array_equal(region.score(frame), region.score([[1.0, 2.0, 3.0]]))
+        with pytest.raises(ValueError, match="columns: expected a, b, c, found a, b, d"):
+            region.contains(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "d"]))
         assert region.label(1) == "'b'"
         assert region.condition({0: 0.0}).names == ("b", "c")
 
@@ -112,7 +126,7 @@ class TestGeometry:
     def test_bounding_box_is_tight(self, kernel_region):
         """Just beyond a side nothing is inside; at the side something is."""
         box = kernel_region.bounding_box(1)
-        many = kernel_region.sample(3000, 1, rng=0)
+        many = kernel_region.sample(1500, 1, rng=0)
         assert (box[0] <= many.min(0)).all()
         assert (box[1] >= many.max(0)).all()
         assert (box[1] - box[0] < 1.6 * (many.max(0) - many.min(0))).all()

@@ -20,7 +20,7 @@ def test_split_coverage_is_exact(score, skewed, binomial_band, n_cal, alpha):
 
     False alarm 1e-6 each.
     """
-    trials = 2000
+    trials = 1000
     R = skewed(trials * (n_cal + 1), 2, 5 + n_cal)
     scores = score.score_samples(R).reshape(trials, n_cal + 1)
     hits = sum(Calibration(row[1:]).inside(row[:1], alpha)[0] for row in scores)
@@ -33,7 +33,7 @@ def test_pvalues_are_uniform_on_their_grid(score, skewed):
     """Each of the n + 1 ranks has probability 1/(n+1): chi-square at 1e-6."""
     from scipy.stats import chi2
 
-    trials, n = 2000, 19
+    trials, n = 1000, 19
     scores = score.score_samples(skewed(trials * (n + 1), 2, 9)).reshape(trials, n + 1)
     p = np.array([Calibration(row[1:]).pvalue(row[:1])[0] for row in scores])
     counts = np.bincount(np.rint(p * (n + 1)).astype(int), minlength=n + 2)[1:]
@@ -43,7 +43,7 @@ def test_pvalues_are_uniform_on_their_grid(score, skewed):
 
 def test_ties_only_make_regions_larger(binomial_band):
     """Rounded residuals: at least 1 - alpha."""
-    trials, n, alpha = 2000, 29, 0.1
+    trials, n, alpha = 1000, 29, 0.1
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 6, size=(trials, n + 1)).astype(float)
     hits = sum(Calibration(row[1:]).inside(row[:1], alpha)[0] for row in scores)
@@ -53,7 +53,7 @@ def test_ties_only_make_regions_larger(binomial_band):
 
 def test_weights_restore_coverage_under_covariate_shift(binomial_band):
     """The noise grows with x, and the test rows have larger x; weights are the density ratio."""
-    trials, n, alpha = 2000, 60, 0.1
+    trials, n, alpha = 1000, 60, 0.1
     rng = np.random.default_rng(4)
     plain = weighted = 0
     for _ in range(trials):

@@ -42,9 +42,9 @@ def test_sampler_against_closed_forms(kind, d):
     q = float(np.quantile(score.score_samples(R), 0.9))
     exact = region_volume(score, q, R)
     assert exact.se == 0
-    estimate = sampled(score, q, rtol=0.08 if d == 16 else 0.05, rng=3)
+    estimate = sampled(score, q, rtol=0.12 if d == 16 else 0.05, rng=3)
     limit = 4 if (d, kind) == (16, box_score) else 3
-    assert estimate.se <= 0.08 * estimate.value
+    assert estimate.se <= 0.12 * estimate.value
     assert abs(estimate.value - exact.value) <= limit * estimate.se
 
 

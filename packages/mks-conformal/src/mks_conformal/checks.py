@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from armillary import InputError
 
-__all__ = ["as_rows", "as_vector", "check_alpha", "column_names", "label", "same_width"]
+__all__ = ["as_rows", "as_vector", "check_alpha", "column_names", "in_order", "label"]
+__all__ += ["refuse_nonfinite", "same_width"]
 
 
 def column_names(values: Any) -> tuple[str, ...] | None:
@@ -22,6 +23,25 @@ def column_names(values: Any) -> tuple[str, ...] | None:
         return tuple(str(column) for column in columns)
     name = getattr(values, "name", None)
     return None if name is None or not hasattr(values, "dtype") else (str(name),)
+
+
+def in_order(values: Any, names: Sequence[str] | None) -> Any:
+    """A data frame with its columns in the order of `names`, if it has them; else as it is.
+
+    Raises
+    ------
+    InputError
+        If it has some of the names and not all: which column is which would be a guess.
+    """
+    columns = column_names(values) if hasattr(values, "columns") else None
+    if names is None or columns is None or columns == tuple(names):
+        return values
+    if not set(columns) & set(names):
+        return values
+    if sorted(columns) != sorted(names):
+        expected, found = ", ".join(names), ", ".join(columns)
+        raise InputError("columns", expected=expected, found=found)
+    return values.iloc[:, [columns.index(name) for name in names]]
 
 
 def label(names: Sequence[str] | None, column: int) -> str:

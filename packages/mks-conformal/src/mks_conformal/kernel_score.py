@@ -45,7 +45,8 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
     gamma
         Weight of the linear part of a named kernel. It makes every region bounded.
     whiten
-        ``"cov"``, ``"robust"``, ``"none"``, or a fitted affine transformer.
+        ``"cov"``, ``"robust"``, ``"none"``, or a fitted affine transformer (in a
+        ``FrozenEstimator`` where scikit-learn will clone the score).
     centered
         Centre the kernel on the references, or not (posterior variance of a Gaussian process).
     scale
@@ -258,6 +259,8 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
         Returns
         -------
         ``selected``, ``bandwidth``, ``lam``, ``n_references``, ``n_landmarks``;
+        ``unexplained``, the share of k(z, z) that the landmarks leave out (above some per cent,
+        more of them make smaller regions);
         ``effective_rank`` tr S / |S| and ``d_lam`` tr S (S + lam I)^-1, which set the rate at
         which the score converges (Koltchinskii & Lounici 2017); ``table``, one row for each
         candidate with its mean held-out log volume (whitened) and the proposals inside.
@@ -269,7 +272,7 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
             values = self.core_.spectrum()
             rank = float(values.sum() / values[0])
             d_lam = float((values / (values + self.lam_)).sum())
-        landmarks = len(self.core_.z) if isinstance(self.core_, NystromCore) else None
+        nystrom = self.core_ if isinstance(self.core_, NystromCore) else None
         return {
             "selected": self.selected_,
             "bandwidth": self.bandwidth_,
@@ -277,7 +280,8 @@ class MultivariateKernelScore(ResidualScore, BaseEstimator):
             "effective_rank": rank,
             "d_lam": d_lam,
             "n_references": len(self.references_),
-            "n_landmarks": landmarks,
+            "n_landmarks": None if nystrom is None else len(nystrom.z),
+            "unexplained": 0.0 if nystrom is None else nystrom.unexplained,
             "table": self.table_,
         }
 

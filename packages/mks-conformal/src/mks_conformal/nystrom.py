@@ -70,6 +70,8 @@ class NystromCore:
         self.resolution = float(np.median(kernel.diag(z)))
         chosen, psi = pivoted_landmarks(z, kernel, m, rng)
         self.z = z[chosen]
+        explained = np.einsum("ij,ij->", psi, psi)
+        self.unexplained = max(0.0, 1.0 - float(explained / kernel.diag(z).sum()))
         if isinstance(kernel, Foreign):
             check_positive_definite(kernel(self.z, self.z), centered)
         lower = psi[chosen]  # L: the pivots' own rows of F

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import clone
 
 from armillary import InputError
 
@@ -22,6 +21,7 @@ from .fitted import ForeignScore, ResidualScore
 from .kernel_score import MultivariateKernelScore
 from .law import SplitLaw
 from .region import RegionSet
+from .shape import unfitted_copy
 
 __all__ = ["OnlineCalibrator"]
 
@@ -129,8 +129,7 @@ class OnlineCalibrator:
             raise InputError("refit", found=repr(self.score), expected="a MultivariateKernelScore")
         residuals = np.array(self._residuals)
         older, newer = residuals[: len(residuals) // 2], residuals[len(residuals) // 2 :]
-        again: Any = clone(self.score)
-        self.score = again.fit(older)
+        self.score = unfitted_copy(self.score).fit(older)
         self._residuals, self._scores, self._sorted = deque(), deque(), np.empty(0)
         self._issued = None
         for row, score in zip(newer, self.score.score_samples(newer), strict=True):

@@ -5,7 +5,7 @@ and p-values need no volume and stream over any number of rows; everything geome
 row, `i`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from armillary.randomness import RngLike, as_generator
 
 from .body import check_known
 from .bounds import bounding_box_of, intervals
-from .checks import as_rows, label, same_width
+from .checks import as_rows, in_order, label, same_width
 from .law import Law, SliceLaw, known_outputs
 from .proposal import explore, sample_from
 from .volume import VolumeEstimate, rescaled, volume_of
@@ -27,6 +27,7 @@ __all__ = ["Grid2D", "RegionSet"]
 
 GRID_POINTS = 20_000  # proposals that set the frame of a grid
 MARGIN = 0.05
+STREAM = 50_000  # rows answered at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +100,7 @@ class RegionSet:
 
     def _points(self, Y: Any) -> tuple[Float[np.ndarray, "k d"], np.ndarray]:
         """Candidates and the row that each belongs to."""
-        points = as_rows(Y, "Y", names=self.names)
+        points = as_rows(in_order(Y, self.names), "Y", names=self.names)
         if self.n_outputs > 1 and np.ndim(Y) == 1:
             points = points.T  # one candidate, not one output
         same_width(points, self.n_outputs, "Y", self.names)
@@ -109,28 +110,36 @@ class RegionSet:
             raise InputError("Y", expected=f"{len(self)} row(s)", found=f"{len(points)}")
         return points, np.arange(len(points))
 
+    def _streamed(self, answer: Callable[..., np.ndarray], Y: Any) -> np.ndarray:
+        """The law's answer part by part: residuals of all rows at once would double the memory."""
+        points, rows = self._points(Y)
+        starts = range(0, max(len(points), 1), STREAM)
+        parts = [answer(points[s : s + STREAM], rows[s : s + STREAM]) for s in starts]
+        return np.concatenate(parts)
+
     def contains(self, Y: Any) -> Bool[np.ndarray, " k"]:
         """Whether each row's vector lies in its region.
 
         Parameters
         ----------
         Y
-            (m, d), one candidate a row; with a single region any number of candidates.
+            (m, d), one candidate a row; with a single region any number of candidates. The
+            columns of a data frame are found by name where the targets had names.
 
         Raises
         ------
         InputError
             For a NaN, or another number of rows or outputs.
         """
-        return self.law.inside(*self._points(Y))
+        return self._streamed(self.law.inside, Y)
 
     def pvalue(self, Y: Any) -> Float[np.ndarray, " k"]:
         """Conformal p-value of each candidate; it lies inside exactly when p > alpha."""
-        return self.law.pvalue(*self._points(Y))
+        return self._streamed(self.law.pvalue, Y)
 
     def score(self, Y: Any) -> Float[np.ndarray, " k"]:
         """Score of each candidate; refused for cv+ and jackknife+, which have no single one."""
-        return self.law.score(*self._points(Y))
+        return self._streamed(self.law.score, Y)
 
     def volume(
         self,

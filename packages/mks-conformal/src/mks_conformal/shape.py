@@ -2,11 +2,10 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import clone
 
 from armillary import InputError
 
@@ -14,7 +13,7 @@ from .fitted import ResidualScore
 from .kernel_score import MultivariateKernelScore
 from .scaling import as_scale, divided, factors_for_training
 
-__all__ = ["Shape", "fit_shape", "is_unfitted"]
+__all__ = ["Shape", "fit_shape", "is_unfitted", "unfitted_copy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +24,14 @@ class Shape:
     score: Any
 
 
-def is_unfitted(score: Any) -> bool:
+def is_unfitted(score: Any) -> TypeGuard[MultivariateKernelScore]:
     """Whether a score has to be fitted: only our own kernel score ever has."""
     return isinstance(score, MultivariateKernelScore) and not hasattr(score, "core_")
+
+
+def unfitted_copy(score: MultivariateKernelScore) -> MultivariateKernelScore:
+    """The score before its fit. Not scikit-learn's clone: that would unfit a whitener too."""
+    return MultivariateKernelScore(**score.get_params(deep=False))
 
 
 def fit_shape(
@@ -46,7 +50,7 @@ def fit_shape(
     if not isinstance(score, ResidualScore) and not hasattr(score, "score_samples"):
         raise InputError("score", found=repr(score), expected="an object with score_samples")
     if is_unfitted(score):
-        fresh: Any = clone(score)
+        fresh = unfitted_copy(score)
         if fresh.random_state is None:
             fresh.random_state = int(rng.integers(2**31 - 1))
         score = fresh.fit_rows(residuals, names)
