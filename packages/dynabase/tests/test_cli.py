@@ -445,6 +445,10 @@ def test_an_unguarded_orbit_says_where_it_diverged(call, lorenz, tmp_path):
         (("fit", "y.csv", "--objective", "horizon"), ("--horizon",)),
         (("train", "--systems", "lorenz"), ("--systems", "lorenz63")),
         (("train", "y.csv"), ("y.csv", "--context")),
+        (("reconstruct", "y.csv", "--steps", "0"), ("--steps", ">= 1")),
+        (("forecast", "broken.parquet", "--horizon", "3"), ("broken.parquet", "Parquet")),
+        (("forecast", "semicolons.csv", "--horizon", "3"), ("semicolons.csv:1", "commas")),
+        (("forecast", "huge.csv", "--horizon", "3"), ("huge.csv", "row 1", "1e+150")),
         (("score", "--true", "y.csv", "--pred", "later.csv"), ("later.csv", "no time stamp")),
         (("score", "--true", "y.csv", "--pred", "gap.csv"), ("gap.csv", "missing")),
         (("explain", "two.csv"), ("two.csv", "--series")),
@@ -455,7 +459,19 @@ def test_other_mistakes(call, tmp_path, assert_bad_input, args, words):
     write(tmp_path / "gap.csv", [1.0, np.nan, *[2.0] * 58])
     write(tmp_path / "later.csv", np.ones(20), start="2030-01-01")
     (tmp_path / "y.txt").write_text("1\n2\n")
+    (tmp_path / "broken.parquet").write_text("hi")
+    (tmp_path / "semicolons.csv").write_text("ds;y\n2024-01-01;1\n2024-01-02;2\n")
+    write(tmp_path / "huge.csv", [1.0, 1e299, *np.ones(30)])
     (tmp_path / "two.csv").write_text("unique_id,ds,y\na,1,1\nb,1,2\na,2,3\nb,2,4\n")
 
     assert_bad_input(call(*args, "--out", "out", check=False), *words)
     assert nothing_written(tmp_path)
+
+
+def test_a_constant_recording_is_reconstructed_too(call, tmp_path):
+    write(tmp_path / "flat.csv", np.full(80, 5.5))
+    call("reconstruct", "flat.csv", "--steps", "50", "--out", "out", "--quiet")
+
+    with np.load(tmp_path / "out" / "trajectory.npz") as arrays:
+        assert (arrays["trajectory"] == 5.5).all()
+    assert (tmp_path / "out" / "spectrum.png").exists()

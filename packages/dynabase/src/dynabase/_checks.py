@@ -9,6 +9,8 @@ from jaxtyping import Float
 
 from armillary import InputError
 
+HUGE = 1e150  # beyond it sums of squares overflow, and no distance is left
+
 
 def as_rows(
     values: npt.ArrayLike, name: str, *, width: int | None = None
@@ -33,6 +35,15 @@ def as_rows(
             expected=f"{width}, as the context has",
         )
     infinite = np.argwhere(np.isinf(rows))
+    huge = np.argwhere(np.abs(rows) > HUGE)
+    if len(huge) and not len(infinite):
+        row, column = huge[0]
+        raise InputError(
+            name,
+            where=f"row {row}, coordinate {column}",
+            found=str(rows[row, column]),
+            expected=f"numbers up to {HUGE:g} in size, whose squares can be told",
+        )
     if len(infinite):
         row, column = infinite[0]
         raise InputError(

@@ -140,6 +140,8 @@ def reconstruct(
     from .surrogate import reconstruct as run_on
     from .surrogate import stretch
 
+    if steps < 1:
+        raise InputError("--steps", expected="a whole number >= 1", found=str(steps))
     params = map_params(settings, common.seed, alpha=alpha, beta=beta)
     record = {"steps": steps, "holdout": holdout} | params
     with Run(METHOD, "reconstruct", common, record) as run, of_file(str(file)):

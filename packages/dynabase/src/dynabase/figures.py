@@ -53,7 +53,10 @@ def spectrum_figure(
     *,
     smoothing: float = 20.0,
 ) -> Figure:
-    """Smoothed power spectra of up to three coordinates, as `d_hellinger` compares them."""
+    """Smoothed power spectra of up to three coordinates, as `d_hellinger` compares them.
+
+    A coordinate that is constant in an orbit has none, and no line.
+    """
     shown = min(next(iter(orbits.values())).shape[1], 3)
     figure, panels = figures.new(3.1 * shown + 1.4, 3.4, columns=shown)
     n = min(len(orbit) for orbit in orbits.values())
@@ -61,11 +64,14 @@ def spectrum_figure(
     for at, ax in enumerate(np.atleast_1d(panels)):
         top = 0.0
         for (title, orbit), color in zip(orbits.items(), (TRUTH, OURS, OTHER), strict=False):
+            if n < 2 or orbit[:n, at].std() == 0:
+                continue
             power = power_spectrum(orbit[:n, at], smoothing)[1:]
             width = 2.6 if color == TRUTH else 1.6
             ax.loglog(frequency, power, color=color, linewidth=width, marker="none", label=title)
             top = max(top, float(power.max()))
-        ax.set_ylim(top * DYNAMIC_RANGE, top * 2)
+        if top > 0:
+            ax.set_ylim(top * DYNAMIC_RANGE, top * 2)
         figures.label_axes(ax, "frequency (1/step)", "share of power" if at == 0 else "", names[at])
         if at < shown - 1 and (legend := ax.get_legend()) is not None:
             legend.remove()

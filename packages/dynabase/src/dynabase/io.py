@@ -102,7 +102,10 @@ def read_recordings(path: str | Path, columns: Columns = Columns()) -> Table:
     used = [name for name in (ident, time, *targets) if name is not None]
     if not targets:
         raise InputError(
-            "expected columns of numbers", where=f"{path}:1", found=", ".join(names) or "none"
+            "expected columns of numbers",
+            where=f"{path}:1",
+            found=", ".join(names) or "none",
+            instead="separate the columns by commas" if set(";\t") & set("".join(names)) else None,
         )
     if len(set(used)) < len(used):
         raise InputError("a column is used twice", where=f"{path}:1", found=", ".join(used))
@@ -133,11 +136,12 @@ def _peek(path: str | Path) -> tuple[list[str], list[str]]:
             read_table(path, number=())  # no names, or no rows
         return [name.strip() for name in head[0][1]], head[1][1]
     parquet = require("pyarrow.parquet", extra="armillary[parquet]")
-    types = require("pyarrow", extra="armillary[parquet]").types
+    arrow = require("pyarrow", extra="armillary[parquet]")
+    types = arrow.types
     try:
         schema = parquet.read_schema(path)
-    except OSError:
-        read_table(path, number=())
+    except (OSError, arrow.ArrowException):
+        read_table(path, number=())  # says what is wrong
         raise
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
     return list(schema.names), ["0" if number else "text" for number in numeric]
