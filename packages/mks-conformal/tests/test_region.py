@@ -116,20 +116,13 @@ class TestVolume:
 
 
 class TestGeometry:
-    def test_samples_lie_inside_and_in_the_box(self, kernel_region):
-        points = kernel_region.sample(400, 0, rng=5)
-        assert points.shape == (400, 3)
+    def test_samples_lie_inside_and_in_a_tight_box(self, kernel_region):
+        points = kernel_region.sample(1500, 0, rng=5)
+        assert points.shape == (1500, 3)
         assert kernel_region[0].contains(points).all()
         box = kernel_region.bounding_box(0)
         assert ((points >= box[0]) & (points <= box[1])).all()
-
-    def test_bounding_box_is_tight(self, kernel_region):
-        """Just beyond a side nothing is inside; at the side something is."""
-        box = kernel_region.bounding_box(1)
-        many = kernel_region.sample(1500, 1, rng=0)
-        assert (box[0] <= many.min(0)).all()
-        assert (box[1] >= many.max(0)).all()
-        assert (box[1] - box[0] < 1.6 * (many.max(0) - many.min(0))).all()
+        assert (box[1] - box[0] < 1.6 * np.ptp(points, axis=0)).all()
 
     def test_bounding_box_of_an_ellipsoid_is_exact_and_slsqp_finds_it(self, residuals):
         from dataclasses import replace

@@ -47,7 +47,7 @@ _HOME = {
     "mks_score": "score",
     "region_volume": "volume",
 }
-__all__ = list(_HOME)
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 __version__ = version("mks-conformal")
 
 
