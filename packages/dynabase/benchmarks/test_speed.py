@@ -1,4 +1,8 @@
-"""The hot paths, how they grow, and what they hold in memory. One thread each."""
+"""The hot paths, how they grow, and what they hold in memory. One thread each.
+
+What is promised in seconds is held against the time of this process, so that a busy machine does
+not decide.
+"""
 
 import time
 
@@ -10,8 +14,10 @@ from dynabase import DynaBase, fit_one_step, forecast_panel, rollout, train
 from dynabase.claims.cost import torus
 
 pytestmark = pytest.mark.unchecked
+own_time = pytest.mark.benchmark(timer=time.process_time)
 
 
+@own_time
 @pytest.mark.parametrize("alpha", [0.0, 0.95, 1.0, 1.005])
 def test_ten_thousand_steps(benchmark, lorenz, alpha):
     """Promised: at most 0.6 s at T = 2,000, d = 3."""
@@ -21,6 +27,7 @@ def test_ten_thousand_steps(benchmark, lorenz, alpha):
     assert benchmark.stats["median"] <= 0.6
 
 
+@own_time
 def test_the_panel(benchmark, panel):
     """Promised: 1,000 series of 512 samples and 3 coordinates, 96 steps, in at most 1 s."""
     with one_thread():
