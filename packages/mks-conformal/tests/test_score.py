@@ -203,3 +203,22 @@ def test_a_kernel_that_is_not_positive_definite_is_refused(data):
     R, new = data
     with pytest.raises(ValueError, match="a positive definite kernel, found eigenvalue -"):
         mks_score(new, R, kernel=Indefinite(), lam=1.0)
+
+
+def test_ties_are_the_same_on_both_scales(skewed):
+    """Divided by a ridge of 1e-8 the rounding is divided too, and the tie tolerance must follow."""
+    from mks_conformal.conformal import Calibration
+
+    R, calibration = skewed(60, 2, 0), skewed(40, 2, 1)
+    pvalues = []
+    for scale in ("variance", "mahalanobis"):
+        score = MultivariateKernelScore(bandwidth=3.0, lam=1e-8, scale=scale).fit(R)
+        stored = Calibration(score.score_samples(calibration), None, score.resolution_)
+        # one row at a time: another batch, other last digits
+        alone = np.array([score.score_samples(row[None])[0] for row in calibration])
+        pvalues.append(stored.pvalue(alone))
+        assert len(np.unique(pvalues[-1])) > 30
+        assert score.resolution_ == pytest.approx(
+            1.0 / (1e-8 if scale == "mahalanobis" else 1.0), rel=0.2
+        )
+    np.testing.assert_array_equal(*pvalues)
