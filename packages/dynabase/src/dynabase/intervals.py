@@ -129,7 +129,7 @@ def _serving(context: Any) -> np.ndarray:
 
 
 def _from_origins(
-    models: Sequence[Model], origins: Sequence[Int[np.ndarray, " n"]], n_steps: int
+    models: Sequence[Model], origins: Sequence[np.ndarray], n_steps: int
 ) -> Iterator[list[tuple[int, Float[np.ndarray, "h d"]]]]:
     """Start and forecast at each origin of each model.
 
