@@ -240,7 +240,7 @@ BAD = {
         ("short.csv", PAIRS, ["short.csv:2", "4 fields", "3"]),
         ("names.csv", PAIRS, ["y2"]),
         ("empty.csv", PAIRS, ["empty.csv", "rows"]),
-        ("few.csv", PAIRS, ["at least 4 rows"]),
+        ("few.csv", PAIRS, ["at least 4 for the score", "found 2:", "--score-size"]),
         ("pairs.csv", ("--pred", "p1,p2", "--true", "y1"), ["p1, p2", "--true y1"]),
         ("pairs.csv", ("--pred", "p1,p1", "--true", "y1,y2"), ["--pred", "'p1' twice"]),
         ("pairs.csv", ("--pred", "p1,", "--true", "y1,y2"), ["--pred", "separated by commas"]),

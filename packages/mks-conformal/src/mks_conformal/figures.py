@@ -9,6 +9,7 @@ from scipy.stats import betabinom
 from armillary.figures import COLORS, LINESTYLES, MARKERS, label_axes, new
 
 from .conformal import misses_allowed
+from .contest import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,16 @@ __all__ = [
     "ratio_panel",
     "slices_figure",
 ]
+
+
+# A method looks the same in every figure; the peers of `reproduce` follow in the order they come.
+_LOOKS = {name: number for number, name in enumerate(METHODS)}
+
+
+def _look(name: str, place: int) -> tuple[str, str]:
+    """Colour and marker of a method."""
+    number = _LOOKS.get(name, place)
+    return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
 
 
 def coverage_band(n_cal: int, n_test: int, alpha: float) -> tuple[float, float]:
@@ -49,11 +60,11 @@ def coverage_panel(
     ax.axvspan(*band, color="#8a8a8a", alpha=0.2, label="95 % of splits, if exact")
     ax.axvline(1 - alpha, color="black", linewidth=1.0, linestyle="--", label="1 - alpha")
     floor = min(band[0], *(min(values) for values in coverages.values())) - 0.02
-    for place, values in enumerate(coverages.values()):
-        color = COLORS[place % len(COLORS)]
+    for place, (name, values) in enumerate(coverages.items()):
+        color, marker = _look(name, place)
         ax.barh(place, np.mean(values) - floor, left=floor, color=color, alpha=0.35, height=0.55)
         jitter = np.linspace(-0.18, 0.18, len(values))
-        ax.plot(values, place + jitter, MARKERS[place % 8], color=color, markersize=3)
+        ax.plot(values, place + jitter, marker, color=color, markersize=3)
     ax.set_xlim(left=floor)
     _names(ax, list(coverages))
     label_axes(ax, "coverage on test rows", "")
@@ -65,6 +76,7 @@ def ratio_panel(ax: "Axes", rows: Sequence[Mapping[str, Any]]) -> None:
     ax.axvline(1.0, color="black", linewidth=1.0, linestyle="--")
     for place, row in enumerate(rows):
         value = row["ratio"]
+        color, marker = _look(row["method"], place)
         if not np.isfinite(value):
             ax.annotate("unbounded", (1.0, place), va="center", ha="left", fontsize=9)
             continue
@@ -74,8 +86,8 @@ def ratio_panel(ax: "Axes", rows: Sequence[Mapping[str, Any]]) -> None:
             [value],
             [place],
             xerr=[[low], [high]],
-            color=COLORS[place % len(COLORS)],
-            marker=MARKERS[place % 8],
+            color=color,
+            marker=marker,
             linestyle="none",
             capsize=3,
         )
@@ -168,7 +180,7 @@ def slices_figure(
     )
     for number, (name, grid) in enumerate(regions.items()):
         inside = grid.inside.astype(float)
-        color, style = COLORS[(0, 4, 2, 3)[number]], LINESTYLES[number]
+        color, style = _look(name, number)[0], LINESTYLES[number]
         ax.contour(grid.x, grid.y, inside, levels=[0.5], colors=[color], linestyles=[style])
         ax.plot([], [], color=color, linestyle=style, marker="", label=f"slice of {name}")
     label_axes(ax, names[0], names[1])

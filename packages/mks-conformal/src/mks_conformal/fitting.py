@@ -93,8 +93,14 @@ def calibrate_pairs(
     order = as_generator(seed).permutation(kept)
     n_score = round(score_size * len(kept))
     fitting, held = np.sort(order[:n_score]), np.sort(order[n_score:])
-    if not len(held):
-        raise InputError("rows", found=len(residuals), expected="more, for score and calibration")
+    least = residuals.shape[1] + 2  # below it no ellipsoid can be fitted
+    if n_score < least or not len(held):
+        raise InputError(
+            "rows",
+            found=f"{len(residuals)}: {n_score} for the score, {len(held)} to calibrate",
+            expected=f"at least {least} for the score and 1 to calibrate",
+            instead="bring more rows, or change --score-size or --test-size",
+        )
     score = MultivariateKernelScore(alpha=alpha, random_state=seed)
     score.fit_rows(residuals[fitting], names)
     scores = score.score_samples(residuals[held])
