@@ -81,6 +81,14 @@ def test_tabs_and_gzip_are_known_by_suffix(tmp_path: Path) -> None:
         (",x\n0,1\n", ":1: column 1 has no name (name it, or write the table without its index)"),
         ("x;y\n1;2\n", ":1: expected fields separated by ',', found ';' in 'x;y'"),
         ("1.5,2.5\n3,4\n", ":1: expected column names in the first line, found '1.5,2.5'"),
+        (
+            "2020-01-01,3\n2020-01-02,4\n",
+            ":1: expected column names in the first line, found '2020-01-01,3'",
+        ),
+        (
+            "2020-01-01 10:00,3.5\n2020-01-01 11:00,4\n",
+            ":1: expected column names in the first line, found '2020-01-01 10:00,3.5'",
+        ),
         ('x,y\n1,"2\n3,4\n', ":2: expected CSV, found unexpected end of data"),
         ('x,y\n1,"2"3\n', ":2: expected CSV, found ',' expected after '\"'"),
         ('"a\nb",y\n1,2\nx,2\n', ":4:1: column 'a\\nb': expected a number, found 'x'"),
@@ -215,3 +223,9 @@ def test_numbers_are_parsed_strictly() -> None:
         with pytest.raises(InputError) as caught:
             parse_number(text, where="a:1", what="x")
         assert str(caught.value) == f"a:1: x: expected a finite number, found {found}"
+
+
+@pytest.mark.parametrize("header", ["ds,0.1,0.5", "1990,1991,1992", "2020-01,2020-02,2020-03"])
+def test_quantiles_years_and_months_may_name_columns(tmp_path: Path, header: str) -> None:
+    frame = read_table(table(tmp_path, f"{header}\n1,2,3\n"))
+    assert list(frame) == header.split(",")

@@ -184,6 +184,9 @@ class _Wanted:
         return array
 
 
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([ T][\d:.+Z-]*)?)?")
+
+
 def _read_csv(path: PathLike, delimiter: str, wanted: _Wanted) -> dict[str, Any]:
     rows = _csv_rows(path, delimiter)
     header_line, header = next(rows, (1, None))
@@ -196,9 +199,11 @@ def _read_csv(path: PathLike, delimiter: str, wanted: _Wanted) -> dict[str, Any]
             where=f"{wanted.file}:{header_line}",
             found=f"{other.group()!r} in {excerpt(names[0])}",
         )
-    numbers = [_number(name) for name in names]
-    # Whole numbers may be names (years, channels); measured values never are.
-    if None not in numbers and any("." in name for name in names):
+    dates = [_DATE.fullmatch(name) is not None for name in names]
+    values = [date or _number(name) is not None for date, name in zip(dates, names, strict=True)]
+    # Whole numbers may be names (years, channels), and so may dates (a column a month); measured
+    # values never are, nor a date beside a number: that is a first row without names.
+    if all(values) and (any("." in n for n in names) or any(dates) != all(dates)):
         raise InputError(
             "expected column names in the first line",
             where=f"{wanted.file}:{header_line}",
