@@ -4,6 +4,7 @@
 `score_samples` serves as a score too: `as_score` wraps it with what can be learnt from residuals.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ RADIUS_INFLATION = 1.2
 Rows = Float[np.ndarray, "m d"]
 
 
-class ResidualScore:
+class ResidualScore(ABC):
     """A fitted score of residuals.
 
     Attributes
@@ -44,9 +45,9 @@ class ResidualScore:
     resolution_: float
     names_: tuple[str, ...] | None = None
 
+    @abstractmethod
     def score_samples(self, R: Any) -> Float[np.ndarray, " m"]:
         """Scores of residuals, larger is stranger."""
-        raise NotImplementedError
 
     def with_gradients(
         self,

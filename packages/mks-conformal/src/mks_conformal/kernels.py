@@ -113,13 +113,13 @@ class Radial(Kernel):
     def __post_init__(self) -> None:
         _positive(self.bandwidth, f"{type(self).__name__}: bandwidth")
 
+    @abstractmethod
     def _profile(self, squares: Matrix) -> Matrix:
         """The kernel as a function of the squared distance; may overwrite it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _slope(self, squares: Matrix) -> Matrix:
         """Derivative of `_profile` with respect to the squared distance."""
-        raise NotImplementedError
 
     def __call__(self, A: Rows, B: OtherRows) -> Matrix:
         """The kernel matrix."""
